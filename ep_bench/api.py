@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,10 @@ def run(
     Raises
     ------
     UserError
-        The study is wrong, is an experiment, or lacks data; or the results folder is not writable.
+        The study is wrong, is an experiment, or lacks data; ``jobs`` is not a positive integer; or the results folder
+        is not writable or has the results of an experiment.
     """
+    _check_jobs(jobs)
     catalogue = InstalledCatalogue()
     read = read_mapping(study, catalogue) if isinstance(study, Mapping) else read_study(study, catalogue)
     if read.experiment is not None:
@@ -51,6 +54,12 @@ def run(
     plan = make_plan(read, Path(results))
     run_plan(plan, plan, RunOptions(jobs=jobs, quiet=quiet))
     return load_results(plan.folder)
+
+
+def _check_jobs(jobs: object) -> None:
+    """Raise UserError if this is no number of jobs."""
+    if not isinstance(jobs, Integral) or jobs < 1:
+        raise UserError("wrong number of jobs", where="run", found=jobs, allowed="an integer of at least 1")
 
 
 def load_results(*folders: str | Path) -> pd.DataFrame:

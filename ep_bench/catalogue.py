@@ -38,7 +38,7 @@ class InstalledCatalogue:
                 return list(adapters.problems(use, options, base))
             return _registry_problems(use, options)
         except UserError as error:
-            return [OptionProblem(("use",), str(error))]
+            return [OptionProblem.of(("use",), error)]
 
     def resolved_options(self, use: str, options: Mapping[str, Any], base: Path) -> Mapping[str, Any]:  # noqa: ARG002
         """Return valid options with the defaults of the method; those of an external class are not known."""

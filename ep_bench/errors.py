@@ -6,7 +6,7 @@ This module imports nothing from ep_bench, so every module can import it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ class UserError(Exception):
     """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.
 
     The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``. Its parts are attributes:
-    ``head`` (where, field and problem), ``found``, ``choices`` (what is allowed, as text), ``suggestion``, and
-    ``causes`` (the single errors of a message of several lines).
+    ``where``, ``field``, ``problem``, ``head`` (these three), ``found``, ``choices`` (what is allowed, as text),
+    ``suggestion``, and ``causes`` (the single errors of a message of several lines).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class UserError(Exception):
     ) -> None:
         choices = None if allowed is None or isinstance(allowed, str) else sorted(allowed)
         self.causes: tuple[UserError, ...] = ()
-        self.where, self.field, self.found, self.name = where, field, found, name
+        self.problem, self.where, self.field, self.found, self.name = problem, where, field, found, name
         self.head = ": ".join(part for part in (where, field, problem) if part)
         self.choices = allowed if allowed is None or isinstance(allowed, str) else ", ".join(choices or ())
         parts = [self.head]
@@ -54,6 +54,22 @@ class UserError(Exception):
         if self.suggestion:
             parts.append(f"did you mean {self.suggestion!r}?")
         super().__init__(visible("; ".join(parts)))
+        self.allowed = allowed if isinstance(allowed, str) else choices  # as given, a list sorted
+
+    def within(self, where: str, field: str, known: Collection[str] = ()) -> UserError:
+        """Return this error at a place in a study; its own place becomes part of the problem, except known names."""
+        own = [part for part in (self.where, self.field) if part and part not in known]
+        problem = ": ".join([*own, self.problem])
+        return UserError(problem, where=where, field=field, found=self.found, allowed=self.allowed, name=self.name)
+
+
+def joined(errors: Sequence[UserError], hidden: int = 0) -> UserError:
+    """Return one error for several, which are its causes; ``hidden`` is the number of further ones not shown."""
+    if len(errors) == 1 and not hidden:
+        return errors[0]
+    whole = UserError("\n".join([*map(str, errors), *([f"... and {hidden} more"] if hidden else [])]))
+    whole.causes = tuple(errors)
+    return whole
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,11 @@ class OptionProblem:
     found: Any = None
     allowed: str | Collection[str] | None = None
     name: str | None = None
+
+    @classmethod
+    def of(cls, path: tuple[str | int, ...], error: UserError) -> OptionProblem:
+        """Return an error as a problem at ``path``."""
+        return cls(path, error.head, error.found, error.allowed, error.name)
 
     def error(self, where: str | None = None) -> UserError:
         """Return the problem as an error; ``where`` is a file or the name of a method."""

@@ -75,3 +75,10 @@ def test_rows_of_several_folders(tmp_path: Path) -> None:
 def test_a_list_of_folders_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ep_bench.UserError, match=r"load_results\(\*folders\)"):
         ep_bench.load_results([tmp_path])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "2"])
+def test_a_wrong_number_of_jobs_writes_nothing(tmp_path: Path, jobs: object) -> None:
+    with pytest.raises(ep_bench.UserError, match=r"wrong number of jobs.*allowed: an integer of at least 1"):
+        ep_bench.run(STUDY, results=tmp_path, jobs=jobs)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

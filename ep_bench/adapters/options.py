@@ -76,7 +76,7 @@ def _option_problems(
     try:
         known = parameters(resolve(use, base))
     except UserError as error:
-        yield OptionProblem((*place, "use"), str(error))
+        yield OptionProblem.of((*place, "use"), error)
         return
     for name in known or {}:
         if known[name] is inspect.Parameter.empty and name not in options:  # type: ignore[index]
@@ -96,7 +96,7 @@ def _reference_problems(target: str, base: Path, place: tuple[Any, ...]) -> Iter
     try:
         resolve(target, base)
     except UserError as error:
-        yield OptionProblem(place, str(error))
+        yield OptionProblem.of(place, error)
 
 
 def _value(value: Any, base: Path) -> Any:

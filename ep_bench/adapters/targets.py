@@ -54,6 +54,8 @@ def resolve(use: str, base: Path) -> Any:
             raise UserError(problem, where=plugin.place, found=type(found).__name__)
         return found
     place, _, attribute = use.rpartition(":")
+    if not place or not attribute:
+        raise UserError("not a class or function", found=use, allowed="package.module:Class or ./file.py:Class")
     module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use, base)
     found = module
     for part in attribute.split("."):
@@ -98,7 +100,7 @@ def reference(value: Any) -> str | None:
     """Return the target of an option that is a class or function, ``{object: "package.module:Name"}``, else None."""
     if isinstance(value, Mapping) and value.keys() == {OBJECT}:
         target = value[OBJECT]
-        return target if isinstance(target, str) and ":" in target else None
+        return target if isinstance(target, str) else None
     return None
 
 

@@ -3,52 +3,60 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from ep_bench.cli.commands.authoring import init, schema
-from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_USAGE
+from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.machine import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report, serve
 from ep_bench.cli.commands.study import plan, run, status
 from ep_bench.cli.commands.verify import verify
+from ep_bench.processes.output_streams import complete_streams, discard, print_line
 
 
 def main() -> NoReturn:
     """Run the command line and exit with one of the documented exit codes."""
     gc.set_threshold(50_000)  # by default a tenth of the time of reports and imports is spent on searches for garbage
+    complete_streams()
     try:
-        code = cli.main(prog_name="ep-bench", standalone_mode=False)
+        code = _run()
         sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # the reader of the output has exited; Click then raises SystemExit
+        discard(sys.stdout)
+        discard(sys.stderr)
+        code = EXIT_UNREAD
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> Any:
+    """Run the command, print its error if it has one, and return the exit code."""
+    try:
+        return cli.main(prog_name="ep-bench", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo(
+        print_line(
             "ep-bench: interrupted; every finished cell or part of an experiment is kept; the same command continues",
-            err=True,
+            sys.stderr,
         )
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        return EXIT_INTERRUPTED
     except Exception as error:
         from ep_bench.errors import UserError  # imports numpy, which --help does not need
 
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))
         if not isinstance(error, UserError):
             raise
         from ep_bench.cli.output.errors import error_lines
 
-        click.echo("\n".join(error_lines(error)), err=True)
-        code = EXIT_USAGE
-    sys.exit(code if isinstance(code, int) else 0)
+        print_line("\n".join(error_lines(error)), sys.stderr)
+        return EXIT_USAGE
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +68,7 @@ def cli() -> None:
     tables and figures, and `check` compares the results with published numbers.
 
     Exit codes: 0 done, 1 a published or stored number is not reproduced, 2 wrong input, 3 some cells are not ok, 130
-    interrupted.
+    interrupted, 141 the program that reads the output has exited.
     """
 
 

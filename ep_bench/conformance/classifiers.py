@@ -34,8 +34,9 @@ def fits(subject: MethodUnderTest) -> Iterator[Finding]:
 def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that there is one probability per class, for 1, 7 and 40 data points."""
     wrapped = subject.fitted(classes())
+    has_probabilities = callable(getattr(subject.model(wrapped), "predict_proba", None))
     for n in (1, 7, 40):
-        with subject.guarded("predict_proba"):
+        with subject.guarded("predict_proba" if has_probabilities else "predict"):
             found = wrapped.predict_dist(classes(n, seed=2).X)
     if isinstance(found, ClassLabels):
         yield Finding(

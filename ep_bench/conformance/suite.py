@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
-from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready
+from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, from_plain
 from ep_bench.errors import UserError
 from ep_bench.processes.channel import MessageError
 from ep_bench.processes.child_process import ending
@@ -103,7 +103,7 @@ class CheckRunner:
                 where=self._order.target,
             ) from None
         if "refused" in answer:
-            raise UserError(str(answer["refused"]))
+            raise from_plain(answer["refused"])
         task: Task = "classification" if answer.get("task") == "classification" else "regression"
         ready = Ready(bool(answer.get("registered")), str(answer.get("source", "")), task)
         self._source = ready.source

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ep_bench import adapters
-from ep_bench.conformance.messages import PRINT_STACK, Ready
+from ep_bench.conformance.messages import PRINT_STACK, Ready, as_plain
 from ep_bench.conformance.method_under_test import MethodUnderTest, silently
 from ep_bench.conformance.run_check import perform
 from ep_bench.errors import UserError
@@ -34,7 +34,7 @@ def main(channel: Channel) -> None:
                 subject = MethodUnderTest(order.target, order.options, Path(order.base), order.task)
                 subject.prepare()
         except UserError as error:
-            channel.send({"refused": str(error)})
+            channel.send({"refused": as_plain(error)})
             return
         channel.send(Ready(subject.registered, subject.source, subject.task or "regression")._asdict())
         while True:

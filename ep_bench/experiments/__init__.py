@@ -78,6 +78,8 @@ def run(
     ------
     pydantic.ValidationError
         The options are invalid; see ``problems``.
+    UserError
+        The folder has the cells of a study.
     """
     if is_computed(name, options, seed, folder):
         _update_lock(folder, accept)
@@ -117,6 +119,7 @@ def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) 
     The versions are those of the experiment and of the methods in its options. Raises as ``run`` does.
     """
     lock = store.read_lock(folder)
+    store.refuse_other_kind(folder, lock, experiment=True)
     config, factors = _read(name, options, seed)
     if not lock or lock.get("cell") != store.factor_hash(factors):
         return False

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from ep_bench.processes.channel import Channel
@@ -76,7 +77,7 @@ class ChildProcess:
             env={
                 **os.environ,
                 **_ONE_THREAD,
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "PYTHONPATH": module_path(),
                 MARK: self._mark,
             },
             start_new_session=True,  # Ctrl-C at the terminal reaches the command only, which then ends its children
@@ -153,6 +154,11 @@ class ChildProcess:
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def module_path() -> str:
+    """Return ``sys.path`` as ``PYTHONPATH``; its empty entry, as in a notebook, is the current folder."""
+    return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
 
 
 def forget(printed: IO[bytes]) -> None:

@@ -73,7 +73,11 @@ def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
 
 def _same_data(number: Mapping[str, Any], label: str, ref: Mapping[str, Any]) -> bool:
     own_file = ref.get("csv") is not None or ref.get("target") is not None
-    if own_file or (ref.get("target_transform") or "none") not in number["target_transforms"]:
+    if (
+        own_file
+        or ref.get("altered_file")
+        or (ref.get("target_transform") or "none") not in number["target_transforms"]
+    ):
         return False
     same_name = ref.get("name", label) == number["name"]
     return bool(same_name and (ref.get("irrelevant_inputs") or 0) == number["irrelevant_inputs"])

@@ -13,6 +13,7 @@ comparison with splits that have not converged decides nothing about data sets w
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -111,11 +112,12 @@ class _Cells:
                 for column in entry.get("published") or ():
                     named.setdefault(column, []).append(method)
             for label, ref in study.lock.get("datasets", {}).items():
-                if ref.get("csv") is not None or ref.get("target") is not None:
+                if ref.get("csv") is not None or ref.get("target") is not None or ref.get("altered_file"):
                     continue
                 altered = {key: ref[key] for key in ("irrelevant_inputs", "target_transform") if ref.get(key)}
-                key = ClaimDataset(name=ref.get("name", label), scheme=scheme, **altered)
-                self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
+                with contextlib.suppress(ValueError):  # a scheme that no claim can name
+                    key = ClaimDataset(name=ref.get("name", label), scheme=scheme, **altered)
+                    self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
         self.by_name = named | self.by_name
 
     @cached_property

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -63,18 +63,22 @@ def _is_complete(record: Record) -> bool:
     return record.row["status"] in STATUSES and numbers
 
 
-def read_records(folder: Path) -> dict[str, Record]:
-    """Return every intact record of a study's folder by its hash; damaged files are omitted."""
-    return {record.key: record for record in each_record(folder, [])}
-
-
 def each_record(folder: Path, damaged: list[Path]) -> Iterator[Record]:
+    """Yield every intact record of a study's folder; damaged files are added to a list."""
     for path in sorted((folder / CELLS).glob("*.json")):
         record = read_record(path)
         if record is not None:
             yield record
         elif path.exists():
             damaged.append(path)
+
+
+def set_aside(damaged: Iterable[Path]) -> None:
+    """Rename damaged cell files to ``<hash>.json.damaged``, so that they are reported once."""
+    for path in damaged:
+        if read_record(path) is None:  # another run may have replaced it
+            with contextlib.suppress(OSError):
+                path.rename(path.with_name(f"{path.name}.damaged"))
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -100,7 +104,7 @@ def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
 
 def remove_drafts(folder: Path, age: float = 600.0) -> None:
     """Remove temporary files of writers that were killed, if older than ``age`` seconds."""
-    for draft in (folder / CELLS).glob(".*.tmp"):
+    for draft in [*folder.glob(".*.tmp"), *(folder / CELLS).glob(".*.tmp")]:
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > age:
                 draft.unlink()

@@ -37,6 +37,8 @@ _FORM = Keys(
     },
 )  # fmt: skip
 
+_GRID = Keys({"study": str}, _FORM.optional)  # with a plan
+
 
 class Origin(NamedTuple):
     """How a row was computed."""
@@ -74,9 +76,16 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
-    if found := problem(lock, _FORM) or _unprintable(lock):
+    if found := problem(lock, _GRID if "groups" in lock else _FORM) or _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
+
+
+def refuse_other_kind(folder: Path, lock: Mapping[str, Any] | None, *, experiment: bool) -> None:
+    """Raise UserError if a folder has the lock file of an experiment, and not of cells, or the other way round."""
+    if lock and ("groups" if experiment else "experiment") in lock:
+        kind = "a study with cells" if experiment else "an experiment"
+        raise UserError(f"is the folder of {kind}; choose another name in `study:`", where=str(folder))
 
 
 def _unprintable(lock: Mapping[str, Any]) -> str:
@@ -123,10 +132,13 @@ def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> d
 def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str] | None]:
     """Return the origins and the checksums of rows by hash; a lock of format 1 has no checksums (None).
 
-    There all rows have the environment of the lock. Raises UserError if the entries cannot be read.
+    There all rows have the environment of the lock. Without a lock, there is no checksum of any row. Raises UserError
+    if the entries cannot be read.
     """
     try:
         if "provenance" not in lock:
+            if lock.get("format", 1) != 1 or not lock:
+                return {}, {}
             return {cell["cell"]: _common_origin(lock, cell["factors"]) for cell in _all_cells(lock)}, None
         origins: dict[str, Origin] = {}
         checksums: dict[str, str] = {}

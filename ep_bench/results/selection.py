@@ -20,17 +20,23 @@ def selection(patterns: Iterable[str]) -> dict[str, list[str]]:
     wanted: dict[str, list[str]] = {}
     for pattern in patterns:
         key, sign, glob = pattern.partition("=")
-        if not sign or key not in KEYS:
-            raise UserError(
-                "invalid selection", where="--select", found=pattern, allowed="KEY=GLOB; KEY: method, dataset or split"
-            )
+        if not sign:
+            allowed = "KEY=GLOB; KEY: method, dataset or split"
+            raise UserError("invalid selection", where="--select", found=pattern, allowed=allowed)
+        if key not in KEYS:
+            raise UserError("unknown key", where="--select", found=pattern, allowed=KEYS, name=key)
         wanted.setdefault(key, []).append(glob)
     return wanted
 
 
 def matches(cell: Mapping[str, Any], wanted: Wanted) -> bool:
     """Return whether a cell with ``method``, ``dataset`` and ``split`` matches a selection."""
-    return all(any(fnmatch.fnmatchcase(str(cell[key]), glob) for glob in globs) for key, globs in wanted.items())
+    return all(any(_matches(str(cell[key]), glob) for glob in globs) for key, globs in wanted.items())
+
+
+def _matches(label: str, glob: str) -> bool:
+    """Return whether a label matches; a label with brackets matches itself, although they have a meaning in a glob."""
+    return label == glob or fnmatch.fnmatchcase(label, glob)
 
 
 def no_match(wanted: Wanted, cells: Iterable[Mapping[str, Any]]) -> UserError:

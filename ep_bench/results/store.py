@@ -10,10 +10,11 @@ keeps rows that a changed study has replaced.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ from ep_bench.results.cell_files import (
     CELLS,
     each_record,
     read_record,
-    read_records,
     record_since,
     remove_drafts,
+    set_aside,
     stamps,
     write_record,
 )
@@ -37,7 +38,17 @@ from ep_bench.results.files import (
     write_if_changed,
 )
 from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, size_check, suspect_files
-from ep_bench.results.lock_file import LOCK, Origin, lock_cells, provenance, read_lock, read_provenance, write_lock
+from ep_bench.results.lock_file import (
+    LOCK,
+    Origin,
+    lock_cells,
+    provenance,
+    read_lock,
+    read_provenance,
+    refuse_other_kind,
+    write_lock,
+)
+from ep_bench.results.missing_folder import no_folder, no_results
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
 from ep_bench.results.writers import sole_writer
 from ep_bench.types import Record
@@ -55,6 +66,7 @@ __all__ = [
     "SuspectRow",
     "current_rows",
     "damage_warning",
+    "each_record",
     "export",
     "factor_hash",
     "file_checksums",
@@ -64,12 +76,13 @@ __all__ = [
     "read_intact",
     "read_lock",
     "read_record",
-    "read_records",
     "read_rows",
     "read_study",
     "record_since",
     "refuse_newer",
+    "refuse_other_kind",
     "remove_drafts",
+    "set_aside",
     "stamps",
     "suspect_error",
     "suspect_files",
@@ -106,15 +119,22 @@ class FinishedRows:
             self.rows[record.key] = record.row
 
     def add_unknown(self, others: FinishedRows) -> None:
-        """Add the rows of cells without a row."""
-        for key in others.rows.keys() - self.rows.keys():
-            self.origins[key] = others.origins[key]
-            self.rows[key] = others.rows[key]
+        """Add the rows of cells without a row, and rows with status ``ok`` of cells with a failed one."""
+        for key, row in others.rows.items():
+            known = self.rows.get(key)
+            if known is None or (row["status"] == "ok" and known["status"] != "ok"):
+                self.origins[key] = others.origins[key]
+                self.rows[key] = row
+
+    def snapshot(self) -> FinishedRows:
+        """Return a copy to which no other thread adds rows."""
+        rows = dict(self.rows)  # first: an origin is added before its row
+        return replace(self, rows=rows, origins=dict(self.origins))
 
     def lock_entries(self) -> dict[str, Any]:
         """Return the entries of a lock file with the checksum and the provenance of each row."""
-        rows = dict(self.rows)  # a copy, since another thread may add rows
-        return provenance(self.origins, {key: checksum(row) for key, row in rows.items()})
+        known = self.snapshot()
+        return provenance(known.origins, {key: checksum(row) for key, row in known.rows.items()})
 
 
 def _origin(record: Record) -> Origin:
@@ -205,7 +225,7 @@ def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
     studies.
     """
     lock = read_lock(folder) or {}
-    finished = finished_rows(folder) if finished is None else finished
+    finished = finished_rows(folder) if finished is None else finished.snapshot()
     rows = current_rows(folder, lock, finished.rows)
     _write_results(folder, lock, finished, rows)
     return rows
@@ -215,7 +235,7 @@ def _write_results(folder: Path, lock: Mapping[str, Any], finished: FinishedRows
     if not lock.get("groups"):
         return
     planned = {cell["cell"] for cell in lock_cells(lock)}
-    known = dict(finished.rows)
+    known = finished.rows
     superseded = [row for key, row in known.items() if key not in planned]
     plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
     write_lock(folder, plan | finished.lock_entries())
@@ -246,7 +266,8 @@ def damage_warning(damaged: Sequence[Path]) -> str:
         return ""
     names = ", ".join(str(path) for path in damaged[:3]) + (", ..." if len(damaged) > 3 else "")
     count = f"{len(damaged)} cell files are" if len(damaged) > 1 else "1 cell file is"
-    return f"warning: {count} damaged and ignored: {names}; cells without another row are run again"
+    renamed = "`run` renames them to HASH.json.damaged, and runs cells without another row again"
+    return f"warning: {count} damaged and ignored: {names}; {renamed}"
 
 
 def suspect_warning(suspect: Sequence[SuspectRow]) -> str:
@@ -276,26 +297,34 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
     )
 
 
-def read_study(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return the results in a folder.
+def read_study(folder: Path, *, update: bool = False, with_cell_files: bool = True) -> StudyResults:
+    """Return the results in a folder, without reading its cell files if the tables are known to be complete.
 
     With ``update``, the rows of cell files are first added to ``results.csv``, and an older lock file is brought to the
     current format; nothing is written if rows are suspect or the folder is read-only. Raises UserError if the folder
     has no results.
     """
     if not folder.is_dir():
-        raise UserError("no such folder", where=str(folder))
+        raise no_folder(folder, (LOCK, RESULTS))
+    before = _versions(folder) if update else None
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
-        raise UserError(f"no results found: neither {LOCK} nor {RESULTS} exists", where=str(folder))
-    lock, finished = lock or {}, finished_rows(folder)
+        raise no_results(folder, (LOCK, RESULTS))
+    lock, finished = lock or {}, finished_rows(folder, with_cell_files=with_cell_files)
     finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)
     if update and not finished.suspect and (stamps(folder) or lock.get("format") != FORMAT):
         with contextlib.suppress(OSError), sole_writer(folder):  # a read-only folder can still be read
-            finished = finished_rows(folder)
+            if _versions(folder) != before:
+                finished = finished_rows(folder)
             rows = export(folder, finished)
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished)
+
+
+def _versions(folder: Path) -> tuple[dict[str, int], list[tuple[int, int, int]]]:
+    """Return the times of the cell files, and what changes if another process writes the tables or the lock file."""
+    paths = [path for path in (folder / LOCK, folder / RESULTS, folder / SUPERSEDED) if path.exists()]
+    return stamps(folder), [(found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, paths)]
 
 
 def read_intact(folder: Path, *, update: bool = False) -> StudyResults:
@@ -303,7 +332,7 @@ def read_intact(folder: Path, *, update: bool = False) -> StudyResults:
     study = read_study(folder, update=update)
     if not study.lock:
         raise UserError(
-            f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again",
+            f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again to compute them",
             where=str(folder),
         )
     if study.finished.suspect:

@@ -26,6 +26,7 @@ from joblib._dask import DaskDistributedBackend
 
 from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ignoring_interrupts
+from ep_bench.processes.output_streams import print_line
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.payload import Payload, pack
@@ -145,7 +146,7 @@ def _wait_for_workers(client: Any) -> None:
     try:
         client.wait_for_workers(1, timeout=_MESSAGE_DELAY)
     except TimeoutError:
-        print(f"{client.scheduler.address} has no workers yet; waiting for the first one", file=sys.stderr, flush=True)
+        print_line(f"{client.scheduler.address} has no workers yet; waiting for the first one", sys.stderr)
         client.wait_for_workers(1)
 
 
@@ -167,4 +168,4 @@ def _compare_versions(client: Any) -> None:
             )  # fmt: skip
         others = [f"{name} {found[name]}, here {local[name]}" for name in _PACKAGES if found[name] != local[name]]
         if others:
-            print(f"warning: worker {worker} has {'; '.join(others)}; scores may differ", file=sys.stderr)
+            print_line(f"warning: worker {worker} has {'; '.join(others)}; scores may differ", sys.stderr)

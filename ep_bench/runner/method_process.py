@@ -27,10 +27,9 @@ from ep_bench.processes.memory import PeakMemory
 from ep_bench.runner import chain_summary
 from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_defaults, with_objects
 from ep_bench.runner.prediction_codec import encode
-from ep_bench.runner.records import one_line, printable, reason_of, seed_globals, status_of
+from ep_bench.runner.records import TRACEBACK_LENGTH, one_line, printable, reason_of, seed_globals, status_of
 
 _PACKAGE = str(Path(adapters.__file__).parents[1])
-_TRACEBACK = 20_000  # characters of a traceback that are sent
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 
 
@@ -59,7 +58,7 @@ def _answer(process: MethodProcess, request: Mapping[str, Any]) -> Answer:
 
 def _description(error: BaseException) -> dict[str, str]:
     try:
-        text = printable(traceback.format_exc())[-_TRACEBACK:]
+        text = printable(traceback.format_exc())[-TRACEBACK_LENGTH:]
     except BaseException:  # noqa: BLE001
         text = ""
     reason = f"{one_line(reason_of(error))} {one_line(_place(error))}".rstrip()

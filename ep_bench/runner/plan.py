@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, joined
 from ep_bench.results import store
 from ep_bench.results.selection import Wanted, matches, no_match, selection
 from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
@@ -33,6 +33,7 @@ class Plan:
     stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
     finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
     places: Wanted = field(default_factory=dict)  # selected methods and data sets; all without a key
+    removed: int = 0  # finished cells in the folder that are of no entry of the study
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the unfinished jobs, the longest first."""
@@ -52,14 +53,23 @@ class Plan:
         return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
 
     def warnings(self) -> list[str]:
-        """Return warnings about altered data files and damaged results."""
+        """Return warnings about altered data files, damaged results, and results of another study of this name."""
         altered = [
             f"warning: the file of {label} does not match its card; results are stored under the checksum of the file "
             f"and are not comparable with the papers; run `ep-bench data verify {label}`"
             for label in self.altered()
         ]
         warnings = store.damage_warning(self.finished.damaged), store.suspect_warning(self.finished.suspect)
-        return [*altered, *filter(None, warnings)]
+        return [*altered, *filter(None, warnings), *self._removal_warning()]
+
+    def _removal_warning(self) -> list[str]:
+        """Return a warning if the folder has finished cells that are of no entry of the study."""
+        if not self.removed:
+            return []
+        count = "1 finished cell is" if self.removed == 1 else f"{self.removed} finished cells are"
+        moved = f"{count} of no entry of this study; `run` moves the rows to {store.SUPERSEDED}"
+        advice = "if they are the results of another study, choose another name in `study:`"
+        return [f"warning: {self.folder}: {moved}; {advice}"]
 
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
@@ -136,9 +146,13 @@ class Plan:
 
 
 def make_plan(study: Study, results: Path) -> Plan:
-    """Return the plan of a study, compared with its results folder. Runs nothing."""
+    """Return the plan of a study, compared with its results folder. Runs nothing.
+
+    Raises UserError if the folder has the results of an experiment, or if the study does not fit its data sets.
+    """
     folder = results / study.name
     past = EarlierResults(folder)
+    store.refuse_other_kind(folder, past.lock, experiment=False)
     infos, schemes = {}, {}
     for ref in study.datasets:
         with _locate_errors(study, ref):
@@ -164,37 +178,54 @@ def make_plan(study: Study, results: Path) -> Plan:
         cell, criterion = jobs[0].cell, criterion_of(factors, info)
         group = {"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes}
         groups.append(group | ({"criterion": criterion._asdict()} if criterion else {}))
-    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished)
+    removed = _removed_cells(past, cells)
+    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished, removed=removed)
+
+
+def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
+    """Return the number of finished cells in the folder whose method, data set or split the study does not have.
+
+    Stale cells do not count, because the plan lists them. Superseded cells are not in the plan of the lock file.
+    """
+    kept = {(planned.job.cell.method, planned.job.cell.dataset, planned.job.cell.split) for planned in cells}
+    keys = {planned.job.cell.key for planned in cells}  # an entry with a new label has the same cells
+    return sum(
+        cell["cell"] in past.rows
+        and cell["cell"] not in keys
+        and (cell["method"], cell["dataset"], cell["split"]) not in kept
+        for cell in store.lock_cells(past.lock)
+    )
 
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
     """Raise UserError if a method does not support the task of a data set, or is tuned by a score of another task."""
-    base, lines = study.path.parent, []
+    base, errors = study.path.parent, []
     for entry in study.methods:
         supported = adapters.tasks(entry.use, base) if adapters.is_target(entry.use) else methods.get(entry.use).tasks
         score = entry.tune.score if entry.tune else "ll"
+        place = {"where": study.places.get(f"methods/{entry.label}", str(study.path)), "field": "methods"}
         for task in TASKS:
             labels = ", ".join(label for label, info in infos.items() if info.task == task)
             if not labels:
                 continue
             if task not in supported:
-                lines.append(
-                    f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}; {_methods_for(task)}"
-                )
+                problem = f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}"
+                errors.append(UserError(problem, allowed=_methods_for(task), **place))
             elif _SCORED.get(score, task) != task:
-                lines.append(f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}")
-    if lines:
-        raise UserError("\n".join(lines), where=str(study.path), field="methods")
+                problem = f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}"
+                errors.append(UserError(problem, **place))
+    if errors:
+        raise joined(errors)
 
 
 def _methods_for(task: Task) -> str:
-    """Return a message that lists the methods for a task."""
+    """Return the methods for a task, in words."""
     names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
     external = {
         "regression": "an external regressor",
         "classification": "an external classifier such as sklearn.linear_model:LogisticRegression",
     }
-    return f"methods for {task}: {', '.join([*names, external[task]])}"
+    return ", ".join([*names, external[task]])
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
@@ -231,11 +262,12 @@ def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], 
 
 @contextlib.contextmanager
 def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
-    """Add the study and the data set to the message of a UserError."""
+    """Add the place of the data set in the study to a UserError."""
     try:
         yield
     except UserError as error:
-        raise UserError(str(error), where=str(study.path), field=f"datasets: {ref.label}") from None
+        where = study.places.get(f"datasets/{ref.label}", str(study.path))
+        raise error.within(where, f"datasets: {ref.label}", (ref.label, ref.name)) from None
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:

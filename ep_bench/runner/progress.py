@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from ep_bench.processes.output_streams import print_line
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 
@@ -19,13 +20,20 @@ _MINIMUM_DONE = 0.15  # fraction of the work that must be done before the time l
 class Progress(AbstractContextManager["Progress"]):
     """Counts finished, failed and running cells, and estimates the time left.
 
-    ``work`` is the estimated time of each cell in seconds on one core. ``jobs`` is the number of cells that run at a
-    time, or None if unknown.
+    ``work`` is the estimated time of each cell in seconds on one core, or any equal numbers if there are no estimates
+    (``estimated``). ``jobs`` is the number of cells that run at a time, or None if unknown.
     """
 
     def __init__(
-        self, work: dict[str, float], jobs: int | None, *, quiet: bool = False, stream: TextIO | None = None
+        self,
+        work: dict[str, float],
+        jobs: int | None,
+        *,
+        estimated: bool = True,
+        quiet: bool = False,
+        stream: TextIO | None = None,
     ) -> None:
+        self._estimated = estimated
         self._work, self._jobs, self._quiet = dict(work), jobs, quiet
         self._stream = stream or sys.stderr
         self._total, self._done, self._failed = len(work), 0, 0
@@ -97,7 +105,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._live is not None:
             self._live.console.print(line, highlight=False, markup=False)
         else:
-            print(line, file=self._stream, flush=True)
+            print_line(line, self._stream)
 
     def _counts(self) -> str:
         running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
@@ -115,7 +123,11 @@ class Progress(AbstractContextManager["Progress"]):
         known = done > _MINIMUM_DONE * self._total_work  # before, the time to start processes would dominate
         if known:
             return f"{clock(spent * rest / done)} left"
-        return f"about {clock(rest / self._jobs)} left by the plan" if self._jobs else "time left unknown"
+        return (
+            f"about {clock(rest / self._jobs)} left by the plan"
+            if self._jobs and self._estimated
+            else "time left unknown"
+        )
 
 
 def is_due(last_line: float, started: float) -> bool:

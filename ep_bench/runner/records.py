@@ -22,6 +22,7 @@ from ep_bench.types import UNCONVERGED, Record
 KILLED, LOST = "killed from outside", "its worker was lost"
 CHANGED = "changed since the plan was made"
 _REASON = 500  # largest number of characters of a reason
+TRACEBACK_LENGTH = 20_000  # characters of a traceback that are sent and kept
 INFRASTRUCTURE = (KILLED, LOST, CHANGED)
 
 

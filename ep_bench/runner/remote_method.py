@@ -16,11 +16,10 @@ from ep_bench.predictions import AnyPrediction
 from ep_bench.processes.channel import Channel, Message, MessageError
 from ep_bench.runner.local_method import MethodDefault, MethodSetup, Options
 from ep_bench.runner.prediction_codec import decode
-from ep_bench.runner.records import CellError, one_line, printable
+from ep_bench.runner.records import TRACEBACK_LENGTH, CellError, one_line, printable
 from ep_bench.types import Array
 
 _STATUSES = ("failed", "memory")
-_TRACEBACK = 20_000  # characters of a traceback that are kept
 _INVALID = "its process sent an invalid answer"
 
 
@@ -110,7 +109,7 @@ def _error(found: Any) -> RemoteCellError:
         raise MethodLostError(_INVALID)
     status = found.get("status")
     reason = one_line(str(found.get("reason", "")))
-    printed = printable(str(found.get("traceback", "")))[-_TRACEBACK:]
+    printed = printable(str(found.get("traceback", "")))[-TRACEBACK_LENGTH:]
     return RemoteCellError(status if status in _STATUSES else "failed", reason, printed)
 
 

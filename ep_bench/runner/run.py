@@ -67,6 +67,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     store.remove_drafts(plan.folder)
     store.keep_damaged_table(plan.folder, plan.finished)
     lock = _write_lock(whole)
+    store.set_aside(plan.finished.damaged)
     taken = take_over(plan)
     try:
         with PeriodicExport(plan):
@@ -76,11 +77,10 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
             _export_known(plan)
         raise
     with sole_writer(plan.folder):
-        finished = store.finished_rows(plan.folder)
-        rows = store.export(plan.folder, finished)
+        rows = _export_changed(plan)
         curves.update(plan.folder, rows)
         row_scores.update(plan.folder, lock, rows)
-    found = (finished.rows.get(planned.job.cell.key) for planned in plan.cells)
+    found = (plan.finished.rows.get(planned.job.cell.key) for planned in plan.cells)
     return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped, taken)
 
 
@@ -96,6 +96,19 @@ def _export_known(plan: Plan) -> None:
             if record is not None:
                 plan.finished.add(record)
         store.export(plan.folder, plan.finished)
+
+
+def _export_changed(plan: Plan) -> list[store.Row]:
+    """Write the rows of the plan, of the cell files that have changed since it was made, and of the tables.
+
+    The other cell files are not read again, which would take seconds for large studies.
+    """
+    plan.finished.add_unknown(store.finished_rows(plan.folder, with_cell_files=False))
+    for key in store.stamps(plan.folder):
+        record = store.record_since(plan.folder, key, plan.stamps.get(key))
+        if record is not None:
+            plan.finished.add(record)
+    return store.export(plan.folder, plan.finished)
 
 
 class PeriodicExport:
@@ -131,7 +144,8 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
-    with Progress(_work(jobs), known, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
+    shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet)
+    with shown as progress, Claims(plan.folder) as claims:
         own_cells = ClaimedCells(plan, claims, progress)
         waiting = jobs
         while waiting:
@@ -149,10 +163,14 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
 
 
 def _work(jobs: list[Job]) -> dict[str, float]:
-    """Return the estimated time of each cell in seconds, by its hash."""
+    """Return the estimated time of each cell in seconds by its hash; equal numbers without any estimate."""
     known = [job.estimate for job in jobs if job.estimate is not None]
     mean = statistics.fmean(known) if known else 1.0
     return {job.cell.key: (mean if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
+
+
+def _have_estimates(jobs: list[Job]) -> bool:
+    return any(job.estimate is not None for job in jobs)
 
 
 class ClaimedCells:

@@ -21,7 +21,7 @@ from ep_bench import adapters, methods
 from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
-from ep_bench.results.selection import matches, selection
+from ep_bench.results.selection import labelled_cells, matches, no_match, selection
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.stored_cells import seconds_of, stored_job
@@ -128,7 +128,7 @@ def verify(
         for each in _choose(study, outcome, sample, chance)
     ]
     if sample.select and not chosen:
-        raise UserError("no cell matches", where="--select", found=" ".join(sample.select))
+        raise no_match(selection(sample.select), (cell for study in studies for cell in _finished_cells(study)))
     if math.isfinite(budget):
         chosen = _cheap_first(chosen, chance)
     started = time.monotonic()
@@ -145,6 +145,12 @@ def verify(
     for stored in (each for found in untried.values() for each in found):
         stored.outcome.untried += 1
     return outcomes
+
+
+def _finished_cells(study: store.StudyResults) -> Iterator[Mapping[str, Any]]:
+    """Yield the cells that ended ok, once for each label of the method."""
+    rows = {row["cell"] for row in study.rows if row["status"] == "ok"}
+    return (cell for cell in labelled_cells(study.lock) if cell["cell"] in rows)
 
 
 def _choose(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import shlex
+from pathlib import Path
+
+from ep_bench.errors import UserError
+from ep_bench.spec.yaml_source import read_value
 
 _STUDY = """\
 # A first study. Run it, compare it with published numbers, and write its report:
 #
 #   ep-bench run {file}
-#   ep-bench check results/first-study
-#   ep-bench report results/first-study
+#   ep-bench check results/{name}
+#   ep-bench report results/{name}
 #
 # `ep-bench plan {file}` prints the cells and the time left. A cell is one method on one split of one data set; finished
 # cells are stored, and never run again.
-study: first-study                # name of the folder below results/
+study: {key}# name of the folder below results/
 seed: 0
 datasets: [yacht, energy]         # `ep-bench data list` prints all names
 splits: {{scheme: standard, count: 5}}   # the first 5 of the 20 splits of the published tables
@@ -34,6 +41,25 @@ _OWN = "  - {{use: {target}, label: Own method, standardize: true}}   # label: i
 
 
 def first_study(file: str, target: str | None = None) -> str:
-    """Return the text of a study for the name ``file``; ``target`` is an external class that it runs, too."""
+    """Return the text of a study for the file ``file``; ``target`` is an external class that it runs, too."""
     own = "" if target is None else _OWN.format(target=json.dumps(target))
-    return _STUDY.format(file=file, own=own)
+    name = study_name(file)
+    return _STUDY.format(file=shlex.quote(file), own=own, name=shlex.quote(name), key=f"{_as_yaml(name)} ".ljust(27))
+
+
+def study_name(file: str) -> str:
+    """Return the name of the study in a new file: that of the file, without characters that a name cannot have.
+
+    ``study.yaml``, the file of ``ep-bench init`` without an argument, has the study ``first-study``.
+    """
+    cleaned = re.sub(r"[^A-Za-z0-9._+-]+", "-", Path(file).stem)[:100]
+    name = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9]+$", "", cleaned)
+    return "first-study" if name in {"", "study"} else name
+
+
+def _as_yaml(name: str) -> str:
+    """Return a name in quotes if it would not be text without them, such as a number."""
+    with contextlib.suppress(UserError):
+        if read_value(name, "the name of the study") == name:
+            return name
+    return json.dumps(name)

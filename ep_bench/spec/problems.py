@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ep_bench.errors import OptionProblem, UnquotedText, UserError, spell
+from ep_bench.errors import OptionProblem, UnquotedText, UserError, joined, spell
 
 Place = tuple[str | int, ...]
 _SHOWN = 5  # mistakes that one message lists
@@ -62,10 +62,7 @@ class Problems:
         if not self._found:
             return
         errors = [error for _, error in sorted(self._found.values(), key=lambda item: item[0])]
-        more = [f"... and {len(errors) - _SHOWN} more"] if len(errors) > _SHOWN else []
-        whole = UserError("\n".join([str(error) for error in errors[:_SHOWN]] + more))
-        whole.causes = tuple(errors[:_SHOWN])
-        raise whole
+        raise joined(errors[:_SHOWN], max(0, len(errors) - _SHOWN))
 
     def line(self, path: Place) -> int:
         """Return the line of the longest known part of a path."""

@@ -27,6 +27,7 @@ from ep_bench.spec.models import (
 from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import find_study
 from ep_bench.spec.space import read_space
+from ep_bench.spec.suggestions import as_class, as_data_file, as_entry
 from ep_bench.spec.validation import validate
 from ep_bench.spec.yaml_source import Document, read_document
 from ep_bench.types import DatasetRef, SplitScheme
@@ -174,6 +175,9 @@ class _Reader:
         if not isinstance(checked, CardEntry):
             return None
         name_place = place if isinstance(entry, str) else (*place, "name")
+        if checked.name not in self.catalogue.datasets and (meant := as_data_file(checked.name)):
+            self.problems.add(name_place, "a data file needs a mapping", found=checked.name, allowed=meant)
+            return None
         if not self.problems.known(name_place, checked.name, "unknown data set", self.catalogue.datasets):
             return None
         return DatasetRef(
@@ -209,6 +213,9 @@ class _Reader:
         scheme = given.get("scheme")
         place: Place = ("splits",) if isinstance(raw, str) else ("splits", "scheme")
         if not isinstance(scheme, str):
+            keys = {key for model in SPLITS.values() for key in model.model_fields}
+            for key in given.keys() - keys:
+                self.problems.add(("splits", key), "unknown key", allowed=keys, name=str(key))
             problem = "is missing" if scheme is None else "must be a scheme's name"
             self.problems.add(place, problem, found=scheme, allowed=SPLITS)
             return None
@@ -239,6 +246,9 @@ class _Reader:
         raw = {"use": entry} if isinstance(entry, str) else entry
         if not isinstance(raw, dict):
             self.problems.add(place, "must be a method's name or a mapping with use", found=entry)
+            return None
+        if "use" not in raw and (meant := as_entry(raw, self.catalogue.methods)):
+            self.problems.add(place, "must be a method's name or a mapping with use", found=entry, allowed=meant)
             return None
         given = {key: value for key, value in raw.items() if key in OWN_KEYS}
         options = {key: value for key, value in raw.items() if key not in OWN_KEYS}
@@ -285,10 +295,8 @@ class _Reader:
         if ":" not in use:
             allowed = self.catalogue.methods
             if "." in use and use not in allowed:
-                module, _, name = use.rpartition(".")
-                suggestion = f"'{module}:{name}'" if module and name else "package.module:Class"
                 self.problems.add(
-                    place, "write an external class as package.module:Class", found=use, allowed=suggestion
+                    place, "write an external class as package.module:Class", found=use, allowed=as_class(use)
                 )
                 return False
             return self.problems.known(
@@ -308,7 +316,7 @@ class _Reader:
         """Record the problems of a method's options that concern ``own``, the options given at ``place``."""
         for problem in self.catalogue.check_options(use, options, self.base):
             if not problem.path or problem.path[0] in own or problem.path == ("use",):
-                self.problems.add_option(place, problem)
+                self.problems.add_option(place, _with_own_keys(problem))
 
     def _overrides(
         self,
@@ -346,3 +354,10 @@ class _Reader:
             for problem in self.catalogue.check_options(entry.use, merged, self.base):
                 if not problem.path or problem.path[0] in own:
                     self.problems.add_option(place, problem)
+
+
+def _with_own_keys(problem: OptionProblem) -> OptionProblem:
+    """Return the problem of an unknown option with the keys of every entry among the allowed names."""
+    if len(problem.path) == 1 and problem.name == problem.path[0] and not isinstance(problem.allowed, str | None):
+        return replace(problem, allowed=sorted({*problem.allowed, *OWN_KEYS}))
+    return problem

@@ -233,7 +233,7 @@ def test_an_option_may_be_a_class_or_function_itself() -> None:
     assert found.model.func is np.log1p
     assert np.isfinite(found.fit(X, np.abs(y)).predict_dist(X).mean()).all()
     wrong = list(adapters.problems(use, {**options, "func": {"object": "numpy:lgo1p"}}, HERE))
-    assert [(problem.path, "did you mean 'log1p'" in problem.problem) for problem in wrong] == [
+    assert [(problem.path, "did you mean 'log1p'" in str(problem.error())) for problem in wrong] == [
         (("func", "object"), True)
     ]
 

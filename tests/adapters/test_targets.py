@@ -103,3 +103,27 @@ def test_the_version_of_a_class_follows_all_modules_of_its_package(
     second = adapters.version("unpackaged_of_mine.model:Cls", tmp_path)
     assert second.startswith("package ")
     assert second != first
+
+
+def test_nested_errors_keep_their_parts(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Right: ...\nclass Other: ...\n")
+    with pytest.raises(UserError) as caught:
+        read(tmp_path, "./mine.py:Rihgt")
+    error = caught.value
+    assert error.head == f"{tmp_path / 's.yaml'}:4: methods[0].use: './mine.py' has no 'Rihgt'"
+    assert (error.found, error.choices, error.suggestion) == ("./mine.py:Rihgt", "Other, Right", "Right")
+    options = {"steps": [{"use": "./mine.py:Otherr"}, {"object": "./mine.py:Otherr"}]}
+    problems = list(adapters.problems("sklearn.pipeline:Pipeline", options, tmp_path))
+    assert [problem.path for problem in problems] == [("steps", 0, "use"), ("steps", 1, "object")]
+    for problem in problems:
+        assert (problem.problem, problem.found) == ("'./mine.py' has no 'Otherr'", "./mine.py:Otherr")
+        assert (problem.allowed, problem.name) == (["Other", "Right"], "Otherr")
+
+
+def test_nested_names_that_are_no_classes_are_refused_when_the_study_is_read(tmp_path: Path) -> None:
+    options = {"steps": [{"use": "RBF"}, {"object": "scipy.optimize"}, {"object": "scipy.optimize:minimize"}]}
+    problems = list(adapters.problems("sklearn.pipeline:Pipeline", options, tmp_path))
+    assert [problem.path for problem in problems] == [("steps", 0, "use"), ("steps", 1, "object")]
+    for problem, found in zip(problems, ("RBF", "scipy.optimize"), strict=True):
+        assert (problem.problem, problem.found) == ("not a class or function", found)
+        assert problem.allowed == "package.module:Class or ./file.py:Class"

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.spec import parse_study
+from ep_bench.spec.first_study import first_study, study_name
 from tests.commands import ep_bench
 
 OWN = """
@@ -44,3 +47,30 @@ def test_a_wrong_class_writes_nothing(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "cannot import 'nowhere'" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("study.yaml", "first-study"),
+        ("one.yaml", "one"),
+        ("sub/my study (2).yaml", "my-study-2"),
+        ("2020-01-01.yaml", "2020-01-01"),
+        ("no.yaml", "no"),
+        ("été.yaml", "t"),
+        ("...", "first-study"),
+        ("x" * 120, "x" * 100),
+    ],
+)
+def test_the_study_has_the_name_of_its_file(file: str, name: str) -> None:
+    """Two studies with one name would use one results folder."""
+    text = first_study(file)
+    assert study_name(file) == name
+    assert parse_study(text, Path(file), InstalledCatalogue()).name == name
+    assert f"check results/{name}\n" in text
+
+
+def test_the_printed_command_is_quoted(tmp_path: Path) -> None:
+    done = ep_bench("init", "my study.yaml", cwd=tmp_path)
+    assert "next: ep-bench run 'my study.yaml'" in done.stdout
+    assert "#   ep-bench run 'my study.yaml'" in (tmp_path / "my study.yaml").read_text()

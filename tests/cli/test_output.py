@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from ep_bench import methods
 from ep_bench.cli.output import methods as output
+from ep_bench.cli.output.data import dataset_lines
+from ep_bench.cli.output.machine import doctor_lines
+from ep_bench.conformance.checks import CheckOutcome, Finding
+from ep_bench.conformance.output import list_lines, outcome_lines
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import table
 
@@ -50,3 +55,26 @@ def test_a_docstring_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch, n
     narrow = "\n".join(output.method_lines(name))
     assert narrow.split()[-len(doc.split()) :] == doc.split()
     assert narrow.count("\nDeviation:") == doc.count("\nDeviation:")
+
+
+@pytest.mark.parametrize("lines", [doctor_lines, list_lines])
+def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, lines: Callable[[], Iterable[str]]) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    whole = list(lines())
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = list(lines())
+    assert max(map(len, narrow)) <= 80 < max(map(len, whole))
+    assert " ".join(whole[-1].split()) in " ".join(" ".join(narrow).split())
+
+
+def test_findings_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = CheckOutcome.of("fits", (Finding("found " * 30, "expected " * 30, "remedy " * 30),))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert 70 < max(map(len, outcome_lines(outcome))) <= 80
+
+
+def test_a_narrow_list_of_data_sets_has_no_titles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, dataset_lines())) <= 80
+    monkeypatch.setenv("COLUMNS", "200")
+    assert any("Boston" in line for line in dataset_lines())

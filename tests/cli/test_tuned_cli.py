@@ -39,7 +39,7 @@ def test_a_tuned_study_from_plan_to_report(tmp_path: Path) -> None:
     run = ep_bench("run", "tiny.yaml", cwd=tmp_path)
     assert "8 cells run; 8 ok" in run.stdout, run.stderr
     folder = tmp_path / "results" / "tiny"
-    assert sum("tune" in record.notes for record in store.read_records(folder).values()) == 4
+    assert sum("tune" in record.notes for record in store.each_record(folder, [])) == 4
     lock = json.loads((folder / "study.lock.json").read_text())
     assert lock["methods"]["tuned"]["tune"]["trials"] == 4
     assert "tune" not in lock["methods"]["plain"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from scipy import stats
 from ep_bench.conformance import suite
 from ep_bench.conformance.calibration import wrong_density
 from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, CheckOutcome
-from ep_bench.conformance.messages import CheckRequest
+from ep_bench.conformance.messages import CheckRequest, as_plain, from_plain
 from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.suite import CheckRunner, examine
@@ -195,3 +196,12 @@ def test_a_distribution_of_quantiles_alone_has_its_median_for_a_mean() -> None:
 
     answer = MethodUnderTest("./x.py:X", {}, HERE).answer(Face(), np.zeros((4, 1)))
     assert (answer.mean.tolist(), answer.std) == ([0.5] * 4, None)
+
+
+def test_a_refused_target_keeps_the_parts_of_its_error() -> None:
+    error = UserError("wrong", where="m", field="f", found="abd", allowed=["abc", "xyz"], name="abd")
+    for refused in (error, UserError("no choices"), UserError("one sentence", found=3, allowed="at least 4")):
+        received = from_plain(json.loads(json.dumps(as_plain(refused))))
+        assert str(received) == str(refused)
+        assert (received.choices, received.suggestion) == (refused.choices, refused.suggestion)
+    assert str(from_plain("text of a method")) == "text of a method"

@@ -77,3 +77,12 @@ def test_figures_load_no_numba_and_no_scikit_learn() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in json.loads(done.stdout)} & {"numba", "sklearn", "optuna", "joblib"}
+
+
+def test_the_folder_of_a_study_with_cells_is_refused(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, {"study": "s", "groups": []})
+    before = (tmp_path / store.LOCK).read_bytes()
+    with pytest.raises(UserError, match=f"{tmp_path}: is the folder of a study with cells; choose another name"):
+        experiments.run("conflict_tilted", {}, 3, tmp_path, "s")
+    assert (tmp_path / store.LOCK).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [store.LOCK]

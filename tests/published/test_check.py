@@ -476,3 +476,8 @@ def test_exchanged_rows_of_classification_are_also_compared_as_printed():
 def test_the_wine_of_the_regression_tables_is_not_that_of_the_classification_tables():
     checked = check(frame(rows("deep", "wine", ll=-0.07)), study("deep", ("DGP-2",), "wine"), ["bui2015"])
     assert checked.empty
+
+
+def test_an_altered_data_file_is_not_compared():
+    lock = study(datasets={"boston": {"name": "boston", "altered_file": True}})
+    assert check(frame(rows(rmse=3.0)), lock).empty

@@ -66,7 +66,8 @@ def make_study(
                 if changed is not None:
                     rows.append(changed)
     store.write_rows(folder / store.RESULTS, rows)
-    store.write_lock(folder, make_lock(folder.name, methods, datasets, groups, seed, splits) | (lock or {}))
+    whole = make_lock(folder.name, methods, datasets, groups, seed, splits) | (lock or {})
+    store.write_lock(folder, whole | lock_entries(store.read_rows(folder / store.RESULTS), whole["environment"]))
     if traces:
         write_records(folder, rows)
     return folder
@@ -85,6 +86,14 @@ def make_lock(
         "groups": groups,
         "environment": {"python": "3.11.9", "packages": {"numpy": "2.0.0"}, "machine": {"cores": 2}, "revision": "abc"},
     }
+
+
+def lock_entries(rows: Sequence[dict[str, Any]], environment: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of a lock file with the checksums of rows."""
+    finished = store.FinishedRows()
+    for row in rows:
+        finished.add(Record(row, {"method": row["method"]}, environment))
+    return finished.lock_entries()
 
 
 def write_records(folder: Path, rows: Sequence[dict[str, Any]]) -> None:

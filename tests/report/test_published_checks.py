@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
+
 from ep_bench import published
+from ep_bench.cli.output import check as check_output
 from ep_bench.cli.output.check import check_folders
 from ep_bench.report import merge
 from ep_bench.report.published_checks import merged_check
+from ep_bench.results import store
 
 
 def of(label, **more):
@@ -120,3 +126,47 @@ def test_a_quoted_number_is_shown_once(tmp_path, make_study):
     short, every = (check_folders([folder], (), None, every=every)[0] for every in (False, True))
     assert len(every) > len(short)
     assert any("rows of quoted numbers are not shown; --all shows them" in line for line in short)
+
+
+def test_a_quoted_number_is_no_regression_of_its_own(tmp_path, make_study, monkeypatch):
+    lock = of("pbp", splits={"scheme": "standard"})
+    lock["methods"]["pbp"]["published"] = ["PBP", "PBP-1"]
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=lock)
+    frame = merged_check(merge.merge([folder]))
+    quoted = frame["repeats"].ne("")
+    assert quoted.any()
+    for worse, expected in ((quoted, True), (~quoted, False)):
+        changed = frame.assign(verdict=frame["verdict"].mask(worse, "worse").mask(~worse, "reproduced"))
+        monkeypatch.setattr(check_output, "merged_check", lambda *_, changed=changed: changed)
+        assert check_folders([folder], (), None)[1] is expected
+
+
+def test_altered_data_files_are_noted(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["PBP"], ["boston"], splits=20)
+    lock = store.read_lock(folder)
+    lock["datasets"]["boston"]["altered_file"] = True
+    store.write_lock(folder, lock)
+    lines, fine = check_folders([folder], (), None)
+    assert fine
+    assert any(line.startswith(f"note: {folder}: the file of boston does not match the card") for line in lines)
+
+
+def test_an_unknown_split_scheme_is_no_error(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["PBP"], ["boston"], lock={"splits": {"scheme": "new"}})
+    assert check_folders([folder], (), None)[1]
+
+
+def test_a_folder_that_is_not_writable_is_compared(tmp_path, make_study, monkeypatch):
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=of("pbp", splits={"scheme": "standard"}))
+    whole, _ = check_folders([folder], (), tmp_path / "out")
+
+    def refuse(path, _):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(store, "write_atomically", refuse)
+    lines, _ = check_folders([folder], (), None)
+    assert lines[:2] == whole[:2]
+    reason = "is not written: Read-only file system; --out DIR writes check.csv and claims.csv elsewhere"
+    assert lines[-1] == f"{folder / 'check.csv'} {reason}"
+    with pytest.raises(OSError, match="Read-only"):
+        check_folders([folder], (), tmp_path / "out")

@@ -12,6 +12,7 @@ from ep_bench.report import build, merge
 from ep_bench.report.sections import tuned_options
 from ep_bench.results import curves, store
 from ep_bench.types import Record
+from tests.report.synthetic import lock_entries
 
 TUNE = {
     "trials": 3,
@@ -34,13 +35,13 @@ def folder(tmp_path, make_study):
                 old[key] = store.factor_hash({**group["factors"], "split": int(split)})
                 group["cells"][split] = old[key]
     lock["methods"]["ridge"]["tune"] = TUNE
-    store.write_lock(folder, lock)
     rows = store.read_rows(folder / store.RESULTS)
     for row in rows:
         if row["cell"] in old:
             row |= {"cell": old[row["cell"]], "tune_seconds": 12.5}
             store.write_record(folder, Record(row=row, factors={}, notes={"tune": note(row)}))
     store.write_rows(folder / store.RESULTS, rows)
+    store.write_lock(folder, lock | lock_entries(rows, {}))
     return folder
 
 

@@ -53,7 +53,8 @@ class Study:
             for m in self.methods
             for d in self.datasets
         ]
-        store.write_lock(self.folder, {"study": "s", "groups": groups})
+        known = store.finished_rows(self.folder).lock_entries()
+        store.write_lock(self.folder, {"study": "s", "groups": groups, **known})
 
     def finish(self, splits, method="a", dataset="toy", status="ok", **record) -> None:
         for split in splits:

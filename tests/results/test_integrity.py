@@ -243,3 +243,20 @@ def test_rows_without_a_lock_file_are_refused(folder: Path) -> None:
     (folder / store.LOCK).unlink()
     with pytest.raises(UserError, match=r"study\.lock\.json is absent"):
         store.read_intact(folder)
+
+
+@pytest.mark.parametrize("lock", [None, {}, {"study": "s", "groups": LOCK["groups"]}])
+def test_without_checksums_no_row_counts(folder: Path, lock: dict[str, object] | None) -> None:
+    """A lock file that was lost or cut does not make an edited table valid."""
+    if lock is None:
+        (folder / store.LOCK).unlink()
+    else:
+        (folder / store.LOCK).write_text(json.dumps({"format": store.FORMAT, **lock}))
+    found = store.finished_rows(folder)
+    assert found.rows == {}
+    assert {row.cell for row in found.suspect} == set(KEYS)
+    assert {row.reason for row in found.suspect} == {f"{store.LOCK} has no checksum of this row"}
+    with pytest.raises(UserError, match="run the study again"):
+        store.read_intact(folder)
+    store.keep_damaged_table(folder, found)
+    assert (folder / store.DAMAGED[0]).read_bytes() == (folder / store.RESULTS).read_bytes()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.results import store
+from ep_bench.results import cell_files, store
 from ep_bench.types import COLUMNS, Record
 
 
@@ -38,7 +39,7 @@ def lock(*keys: str) -> dict[str, object]:
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
-    assert store.read_records(tmp_path) == {"a" * 16: record()}
+    assert list(store.each_record(tmp_path, [])) == [record()]
     assert [p.name for p in tmp_path.rglob("*.tmp")] == []
 
 
@@ -63,7 +64,7 @@ def test_a_file_with_the_name_of_another_cell_is_ignored(tmp_path: Path) -> None
     store.write_record(tmp_path, record())
     path = tmp_path / "cells" / f"{'a' * 16}.json"
     path.rename(path.with_name("b" * 16 + ".json"))
-    assert store.read_records(tmp_path) == {}
+    assert list(store.each_record(tmp_path, [])) == []
 
 
 def test_results_keep_every_digit_and_their_order(tmp_path: Path) -> None:
@@ -100,17 +101,25 @@ def test_a_foreign_table_is_refused_with_its_line(tmp_path: Path, text: str, exp
         store.read_rows(path)
 
 
+def checksums(*keys: str) -> dict[str, object]:
+    """Return the entries of a lock file with the checksums of rows."""
+    finished = store.FinishedRows()
+    for key in keys:
+        finished.add(record(key))
+    return finished.lock_entries()
+
+
 def test_export_joins_cell_files_with_committed_rows(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
     store.write_record(tmp_path, record("b" * 16, split=1))
-    store.write_lock(tmp_path, lock("a" * 16, "b" * 16, "c" * 16))
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16, "c" * 16) | checksums("a" * 16))
     assert [row["cell"] for row in store.export(tmp_path)] == ["a" * 16, "b" * 16]
     assert [row["cell"] for row in store.read_rows(tmp_path / "results.csv")] == ["a" * 16, "b" * 16]
 
 
 def test_rows_that_a_changed_study_replaces_are_kept(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
-    store.write_lock(tmp_path, lock("b" * 16))
+    store.write_lock(tmp_path, lock("b" * 16) | checksums("a" * 16))
     assert store.export(tmp_path) == []
     finished = store.finished_rows(tmp_path)
     assert finished.rows.keys() == {"a" * 16}
@@ -135,7 +144,7 @@ def test_one_configuration_under_two_labels_is_two_rows(tmp_path: Path) -> None:
 
 
 def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
-    store.write_lock(tmp_path, lock("a" * 16))
+    store.write_lock(tmp_path, lock("a" * 16) | checksums("a" * 16))
     store.write_record(tmp_path, record(status="failed", reason="no luck"))
     store.write_rows(tmp_path / "results.csv", [record().row])
     assert store.export(tmp_path)[0]["status"] == "ok"
@@ -174,10 +183,13 @@ def test_factors_of_a_wrong_form_are_refused(tmp_path: Path, factors: dict[str, 
 def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
+    (tmp_path / ".results.csv.1.tmp").write_text("study")
     store.remove_drafts(tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 2
     store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cells"]
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
@@ -214,3 +226,78 @@ def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
 def test_the_hash_of_factors_does_not_depend_on_their_order() -> None:
     assert store.factor_hash({"a": 1, "b": [2.0]}) == store.factor_hash({"b": [2.0], "a": 1})
     assert store.factor_hash({"a": 1}) != store.factor_hash({"a": 2})
+
+
+def test_a_plan_without_the_name_of_its_study_is_refused(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, {key: value for key, value in lock("a" * 16).items() if key != "study"})
+    with pytest.raises(UserError, match="not the lock file of a study: the content has no study"):
+        store.read_study(tmp_path)
+
+
+def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_in_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16))
+    finished = store.FinishedRows()
+    finished.add(record("a" * 16))
+
+    def late(*words: Any) -> list[store.Row]:
+        rows = current_rows(*words)
+        finished.add(record("b" * 16, split=1))
+        return rows
+
+    current_rows = store.current_rows
+    monkeypatch.setattr(store, "current_rows", late)
+    store.export(tmp_path, finished)
+    assert store.read_intact(tmp_path).finished.suspect == []
+    assert finished.rows.keys() == {"a" * 16, "b" * 16}
+
+
+def test_folders_without_results_are_explained(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for name in ("one", "two"):
+        store.write_lock(results / name, lock("a" * 16))
+    (tmp_path / "mine.yaml").write_text("# comment\nstudy: my study  # name\n")
+    for folder, words in (
+        (
+            results,
+            f"results: no results found: neither study.lock.json nor results.csv exists; allowed: {results}/one, ",
+        ),
+        (results / "onne", f"onne: no such folder; did you mean {results / 'one'}?"),
+        (tmp_path / "two", f"two: no such folder; did you mean {results / 'two'}?"),
+        (tmp_path / "three", "three: no such folder"),
+        (tmp_path / "mine.yaml", "mine.yaml: is a study, not a folder; its results are in results/my study"),
+        (results / "one" / store.LOCK, "study.lock.json: is a file, not a folder"),
+    ):
+        with pytest.raises(UserError) as caught:
+            store.read_study(folder)
+        assert words in str(caught.value)
+
+
+def test_damaged_cell_files_are_set_aside_once(tmp_path: Path) -> None:
+    for key in ("a" * 16, "b" * 16):
+        store.write_record(tmp_path, record(key))
+    damaged, mended = (tmp_path / "cells" / f"{letter * 16}.json" for letter in "ab")
+    damaged.write_text("{")
+    store.set_aside([damaged, mended, tmp_path / "cells" / "gone.json"])  # another run has written the second again
+    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [f"{damaged.name}.damaged", mended.name]
+    assert store.finished_rows(tmp_path).damaged == []
+
+
+def test_an_update_reads_each_cell_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, opened = cell_files.read_record, []
+    monkeypatch.setattr(cell_files, "read_record", lambda path: opened.append(path) or read(path))
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16))
+    store.write_record(tmp_path, record("a" * 16))
+    assert len(store.read_intact(tmp_path, update=True).rows) == 1
+    assert len(opened) == 1
+    current, added = store.finished_rows, [record("b" * 16, split=1)]
+
+    def changing(folder: Path, **options: bool) -> store.FinishedRows:
+        found = current(folder, **options)
+        if added:
+            store.write_record(folder, added.pop())  # by another process
+        return found
+
+    monkeypatch.setattr(store, "finished_rows", changing)
+    assert len(store.read_intact(tmp_path, update=True).rows) == 2

@@ -235,6 +235,10 @@ def test_selection(tmp_path: Path) -> None:
     for wrong in (["methods=x"], ["method"], ["dataset=nothing"]):
         with pytest.raises(UserError):
             plan.select(wrong)
+    with pytest.raises(UserError, match=r"unknown key; found 'datset=x'; .*; did you mean 'dataset'\?"):
+        plan.select(["datset=x"])
+    brackets = planned(tmp_path, STUDY.replace("label: constant", "label: 'Constant [mean]'"))
+    assert len(brackets.select(["method=Constant [mean]"]).cells) == 4
 
 
 def test_the_lock_contains_the_factors_behind_each_hash(tmp_path: Path) -> None:
@@ -369,3 +373,41 @@ def test_only_one_line_of_text_names_validated_options(tmp_path: Path) -> None:
     text = "study: s\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 1}\nmethods:\n" + "".join(lines)
     entries = planned(tmp_path, text).lock()["methods"]
     assert {label: entry["validated"] for label, entry in entries.items() if "validated" in entry} == {"Named": "depth"}
+
+
+def test_the_folder_of_an_experiment_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "s"
+    store.write_lock(folder, {"study": "s", "experiment": "cubic_toy", "options": {}, "seed": 0})
+    before = (folder / store.LOCK).read_bytes()
+    with pytest.raises(UserError, match=f"{folder}: is the folder of an experiment; choose another name in `study:`"):
+        planned(tmp_path)
+    assert (folder / store.LOCK).read_bytes() == before
+
+
+def test_finished_cells_of_no_entry_are_announced_before_they_are_superseded(tmp_path: Path) -> None:
+    finish(planned(tmp_path))
+    assert planned(tmp_path).warnings() == []
+    other = STUDY.replace("pbp, label: PBP", "bp, label: BP").replace("count: 2", "count: 1")
+    (warning,) = planned(tmp_path, other).warnings()
+    assert warning.startswith(f"warning: {tmp_path / 'results' / 's'}: 6 finished cells are of no entry of this study;")
+    assert "superseded.csv" in warning
+    assert planned(tmp_path, STUDY.replace("epochs: 2", "epochs: 3")).warnings() == []  # stale: the plan lists them
+    assert planned(tmp_path, STUDY.replace("label: PBP", "label: new")).warnings() == []
+
+
+def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) -> None:
+    text = STUDY.replace("friedman1]", "{name: diabetes, label: two, constant_inputs: paper}]")
+    with pytest.raises(UserError) as caught:
+        planned(tmp_path, text)
+    error = caught.value
+    assert error.head == (
+        f"{tmp_path / 'study.yaml'}:3: datasets: two: constant_inputs: applies to naval only; the published results of "
+        "this data set do not depend on a constant input"
+    )
+    assert (error.found, error.choices) == ("paper", "zero")
+    (tmp_path / "mine.csv").write_text("x,y\n1,2\n3,oops\n")
+    with pytest.raises(UserError) as caught:
+        planned(tmp_path, STUDY.replace("friedman1]", "{name: mine, csv: mine.csv, target: y}]"))
+    assert caught.value.where == f"{tmp_path / 'study.yaml'}:3"
+    assert f"datasets: mine: {tmp_path / 'mine.csv'}:3: column y: " in caught.value.head
+    assert caught.value.found == "oops"

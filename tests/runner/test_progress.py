@@ -74,3 +74,16 @@ def test_quiet_prints_cells_that_are_not_ok_only(monkeypatch: pytest.MonkeyPatch
 )
 def test_durations_as_people_read_them(seconds: float, text: str) -> None:
     assert clock(seconds) == text
+
+
+def test_without_estimates_the_time_left_is_unknown_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    out = io.StringIO()
+    with Progress({"a": 1.0, "b": 1.0}, 1, estimated=False, stream=out) as shown:
+        shown.started(job("a", 0))
+        now[0] += 60.0
+        shown.finished(record("a"))
+    first, second = out.getvalue().splitlines()
+    assert "1 running, time left unknown: m on d, split 0" in first
+    assert "1 min 00 s left" in second

@@ -406,7 +406,8 @@ def test_options_that_exclude_each_other_and_wrong_folders(folder: Path, tmp_pat
     assert ep_bench("verify", tmp_path / "nowhere").returncode == 2
     found = ep_bench("verify", folder, "--select", "method=PBB")
     assert (found.returncode, found.stderr.count("no cell matches")) == (2, 1)
-    assert "allowed: KEY=GLOB" in ep_bench("verify", folder, "--select", "colour=red").stderr
+    assert "did you mean 'PBP'?" in found.stderr
+    assert "allowed: KEY=GLOB" in ep_bench("verify", folder, "--select", "colour").stderr
 
 
 def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:

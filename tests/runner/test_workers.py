@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench.processes import forked
-from ep_bench.processes.child_process import ChildProcess, ending
+from ep_bench.processes.child_process import ChildProcess, ending, module_path
 from ep_bench.processes.forked import ForkServer
 from ep_bench.processes.memory import used_gb
 from ep_bench.runner import supervisor
@@ -224,3 +224,10 @@ def prepare_nothing(*_: object) -> None:
 def prepare_for_ever() -> None:
     """Keep a fork server from ever answering."""
     time.sleep(600.0)
+
+
+def test_worker_processes_find_modules_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook, ``sys.path`` has an empty entry."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", "/elsewhere"])
+    assert module_path() == f"{tmp_path}{os.pathsep}/elsewhere"

@@ -228,6 +228,11 @@ WRONG = [
         2,
         ["datasets[0].task: requires csv"],
     ),
+    (
+        "study: s\ndatasets: [sub/mine.csv]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0]: a data file needs a mapping", "allowed: {name: mine, csv: sub/mine.csv, target: COLUMN}"],
+    ),
     ("study: s\ndatasets: [{name: m, csv: no.csv, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].csv: no such file"]),
     (
         f"study: s\ndatasets: [{{name: m, csv: {'a' * 190}/{'b' * 3}, target: y}}]\nmethods: [pbp]\n",
@@ -245,6 +250,7 @@ WRONG = [
         4,
         ["splits: unknown split scheme", "found 'gpa'", "holdout, kfold", "did you mean 'gap'?"],
     ),
+    (HEAD + "splits: {sheme: standard}\n", 4, ["splits.sheme: unknown key", "did you mean 'scheme'?"]),
     (HEAD + "splits: {count: 3}\n", 4, ["splits.scheme: is missing"]),
     (HEAD + "splits: {scheme: gap, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
     (HEAD + "splits: {scheme: standard, count: 0}\n", 4, ["splits.count"]),
@@ -271,6 +277,23 @@ WRONG = [
     ("study: s\ndatasets: [boston]\nmethods: [[pbp]]\n", 3, ["methods[0]: must be a method's name or a mapping"]),
     ("study: s\ndatasets: [boston]\nmethods: [pbp, pbp]\n", 3, ["methods[1]: a second method with the label", "'pbp'"]),
     ("study: s\ndatasets: [boston]\nmethods: [pbp, {use: dropout, label: pbp}]\n", 3, ["methods[1]: a second method"]),
+    (
+        "study: s\ndatasets: [boston]\nmethods:\n  - pbp: {hidden: [50]}\n",
+        4,
+        ["methods[0]: must be a method's name or a mapping with use", "allowed: {use: pbp, hidden: ...}"],
+    ),
+    (
+        "study: s\ndatasets: [boston]\nmethods:\n  - 'a.b:C':\n    label: x\n",
+        4,
+        ["methods[0]: must be a method's name", "allowed: {use: 'a.b:C', label: ...}"],
+    ),
+    ("study: s\ndatasets: [boston]\nmethods: [slow.py]\n", 3, ["found 'slow.py'", "allowed: './slow.py:ClassName'"]),
+    ("study: s\ndatasets: [boston]\nmethods: [a.b.C]\n", 3, ["found 'a.b.C'", "allowed: 'a.b:C'"]),
+    (
+        "study: s\ndatasets: [boston]\nmethods: [{use: pbp, lable: x}]\n",
+        3,
+        ["methods[0].lable: pbp has no such option", "published", "did you mean 'label'?"],
+    ),
     ("study: s\ndatasets: [boston]\nmethods: ['pack:']\n", 3, ["methods[0]: not a class", "package.module:Class"]),
     ("study: s\ndatasets: [boston]\nmethods: [{use: 'gone.away:C'}]\n", 3, ["methods[0].use: cannot be imported"]),
     (

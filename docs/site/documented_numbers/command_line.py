@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ep_bench.cli import cli
-from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_INTERRUPTED, EXIT_REGRESSION, EXIT_USAGE
+from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_INTERRUPTED, EXIT_REGRESSION, EXIT_UNREAD, EXIT_USAGE
 
 from .markdown import table
 
@@ -24,6 +24,7 @@ def exit_statuses() -> list[str]:
         EXIT_USAGE: "invalid input",
         EXIT_CELLS: "some cells are not `ok`, or missing (`status`); `verify`: nothing could be compared",
         EXIT_INTERRUPTED: "interrupted; every finished cell is kept",
+        EXIT_UNREAD: "the program that reads the output has exited, such as `head`; `run` computes all cells before",
     }
     return table(["Exit status", "Meaning"], [[str(number), meaning] for number, meaning in meanings.items()])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -13,7 +14,8 @@ import click
 def init(file: Path, method: str | None) -> int:
     """Write a first study with comments to FILE, by default study.yaml.
 
-    The study runs as it is, in less than a minute. An existing file is not replaced.
+    The study has the name of the file, and its results are in a folder of this name. It runs as it is, in less than a
+    minute. An existing file is not replaced.
     """
     from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.errors import UserError
@@ -27,7 +29,7 @@ def init(file: Path, method: str | None) -> int:
             out.write(text)
     except FileExistsError:
         raise UserError("the file exists; choose another name", where=str(file)) from None
-    click.echo(f"{file}: written; next: ep-bench run {file}")
+    click.echo(f"{file}: written; next: ep-bench run {shlex.quote(str(file))}")
     return 0
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
+from ep_bench.processes.output_streams import print_line
+
 FOLDER = click.Path(path_type=Path)
 EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_UNREAD = 141  # as of a program that SIGPIPE ends: the reader of the output has exited
 
 results_option = click.option(
     "--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results."
@@ -26,9 +30,12 @@ folders_argument = click.argument("folders", metavar="DIR...", nargs=-1, require
 
 
 def echo_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines as they are produced."""
+    """Print lines as they are produced; those on stderr end no command if nothing reads them."""
     for line in lines:
-        click.echo(line, err=err)
+        if err:
+            print_line(line, sys.stderr)
+        else:
+            click.echo(line)
 
 
 @contextlib.contextmanager

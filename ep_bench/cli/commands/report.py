@@ -25,7 +25,12 @@ def report(folders: tuple[Path, ...], out: Path | None, select: tuple[str, ...],
 
     shown = all_figures or None  # None: only for a single study
     written = package.build(
-        folders, out, pdf=pdf, all_figures=shown, select=select, log=lambda note: click.echo(f"note: {note}", err=True)
+        folders,
+        out,
+        pdf=pdf,
+        all_figures=shown,
+        select=select,
+        log=lambda note: echo_lines([f"note: {note}"], err=True),
     )
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files written; open {page}")
@@ -58,6 +63,8 @@ def check(
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
+    if summary and every:
+        raise click.UsageError("--summary and --all exclude each other")
     from ep_bench.cli.output.check import check_folders
     from ep_bench.published.claims import FILE
 

@@ -106,9 +106,11 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
             click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
         if outcome.ran:
             echo_lines(_untested(study))
-        if not outcome.complete:
-            hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
-            click.echo(hint, err=True)
+        if outcome.stopped:
+            echo_lines(["stopped at the first cell that is not ok; the same command continues"], err=True)
+        elif not outcome.complete:
+            listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
+            echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
     return 0 if outcome.complete else EXIT_CELLS
 
 
@@ -165,8 +167,8 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     whole = make_plan(read, results)
     chosen = whole.select(select) if select else whole
     echo_lines(whole.warnings(), err=True)
-    for name in chosen.absent():
-        click.echo(f"warning: `{name}`: no data file found; run `ep-bench data fetch {name}` before `run`", err=True)
+    absent = "warning: `{0}`: no data file found; run `ep-bench data fetch {0}` before `run`"
+    echo_lines(map(absent.format, chosen.absent()), err=True)
     echo_lines(plan_lines(chosen, jobs, cells=cells))
     return 0
 

@@ -46,19 +46,34 @@ def check_folders(
     different = {folder.resolve(): folder for folder in folders}
     merged = merge_studies([store.read_intact(folder) for folder in different.values()])
     frame = merged_check(merged, against)
-    path = _path(list(different.values()), out)
-    if path:
-        store.write_atomically(path, check_table(frame))
+    path, unwritten = _write(frame, list(different.values()), out)
     claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
-    warnings += [line for study in merged.studies for line in (*_changed_trees(study), *_unsuccessful(study))]
+    warnings += [
+        line
+        for study in merged.studies
+        for line in (*_altered_data(study), *_changed_trees(study), *_unsuccessful(study))
+    ]
     if frame.empty:
-        return [*claimed, f"no published number applies to these results{_where(path)}", *warnings], True
-    regressions = published.regressions(frame)
+        return [*claimed, f"no published number applies to these results{_where(path)}", *unwritten, *warnings], True
+    regressions = published.regressions(published.counted_once(frame))  # the rows that are counted and printed
     lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
     lines.append(f"{_counted(frame)}{_where(path)}")
-    lines += [] if path else ["No file written for several folders; --out DIR writes check.csv and claims.csv."]
-    return lines + warnings, regressions.empty
+    return lines + unwritten + warnings, regressions.empty
+
+
+def _write(frame: pd.DataFrame, folders: Sequence[Path], out: Path | None) -> tuple[Path | None, list[str]]:
+    """Write check.csv; return its path, or None and a line that explains why there is no file."""
+    path = _path(folders, out)
+    if path is None:
+        return None, ["No file written for several folders; --out DIR writes check.csv and claims.csv."]
+    try:
+        store.write_atomically(path, check_table(frame))
+    except OSError as error:
+        if out is not None:
+            raise
+        return None, [f"{path} is not written: {error.strerror}; --out DIR writes check.csv and claims.csv elsewhere"]
+    return path, []
 
 
 def _path(folders: Sequence[Path], out: Path | None) -> Path | None:
@@ -119,6 +134,15 @@ def _counted(frame: pd.DataFrame) -> str:
     found, once = published.counts(frame), published.counted_once(frame)
     comparisons = "" if sum(found.values()) == len(once) else f" in {len(once)} comparisons"
     return f"{sum(found.values())} published numbers{comparisons}: {published.verdict_counts(frame)}"
+
+
+def _altered_data(study: store.StudyResults) -> list[str]:
+    """Return a note if the file of a data set did not match its card: its cells are compared with nothing."""
+    found = [label for label, ref in study.lock.get("datasets", {}).items() if ref.get("altered_file")]
+    if not found:
+        return []
+    files = f"the files of {', '.join(found)} do" if len(found) > 1 else f"the file of {found[0]} does"
+    return [f"note: {study.folder}: {files} not match the card; these cells are not compared with published numbers"]
 
 
 def _changed_trees(study: store.StudyResults) -> list[str]:

@@ -6,19 +6,23 @@ from collections.abc import Iterable
 
 from ep_bench import data, plugins
 from ep_bench.cli.output.plugins import plugin_rows
-from ep_bench.cli.output.text import columns, field_lines
+from ep_bench.cli.output.text import columns, field_lines, terminal_width
 from ep_bench.data.cards import Card, card_names
 
 
 def dataset_lines(cards: Iterable[Card]) -> list[str]:
-    """Return one line per data set: those of the cards, and those of plugins."""
+    """Return one line per data set: those of the cards, and those of plugins.
+
+    A terminal that is too narrow for the titles gets none.
+    """
     rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
     for card in cards:
         classes = str(len(card.classes) or "")
         rows.append((card.name, str(card.n), str(card.d), classes, str(card.n_splits), data.location(card), card.title))
     # Plugins are not loaded, because a broken or slow one would affect the whole list.
     rows += [(name, "", "", "", "", "plugin", text) for name, text in plugin_rows(plugins.DATASETS, card_names())]
-    return columns(rows)
+    lines = columns(rows)
+    return columns([row[:-1] for row in rows]) if terminal_width() < max(map(len, lines)) else lines
 
 
 def card_lines(name: str) -> list[str]:

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 from ep_bench import data, methods, plugins
 from ep_bench.cli.output.plugins import plugin_rows
-from ep_bench.cli.output.text import columns
+from ep_bench.cli.output.text import wrapped_columns
 from ep_bench.data.cards import card_names
 from ep_bench.errors import UserError
 from ep_bench.results.provenance import environment
@@ -41,7 +41,7 @@ def doctor_lines() -> list[str]:
         *(("data card", str(error)) for error in wrong_cards),
         *_plugin_lines(),
     ]
-    return columns(rows)
+    return wrapped_columns(rows)
 
 
 def _plugin_lines() -> list[tuple[str, str]]:

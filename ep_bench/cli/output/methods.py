@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
 import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -12,12 +11,11 @@ from pathlib import Path
 from ep_bench import adapters, methods, plugins
 from ep_bench.cli.output.plugins import plugin_rows
 from ep_bench.cli.output.study import space_text
-from ep_bench.cli.output.text import MIN_WIDTH, columns, docstring_lines, field_lines, paragraph, width
+from ep_bench.cli.output.text import MIN_WIDTH, columns, docstring_lines, field_lines, paragraph, terminal_width, width
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import Option, table, written
 from ep_bench.spec import read_space
 
-_NO_TERMINAL = 1000  # columns assumed for output to a file
 _COMMON = {
     "standardize": "standardise inputs and target by the training data; predictions are always in original units"
 }
@@ -32,7 +30,7 @@ def method_list_lines() -> list[str]:
     rows = [(name, one.title, _tasks(one.tasks), one.paper) for name, one in zip(methods.REGISTRY, found, strict=True)]
     rows += [(name, about, "", "") for name, about in plugin_rows(plugins.METHODS, methods.REGISTRY)]
     lines = columns([("name", "method", "task", "paper"), *rows])
-    narrow = shutil.get_terminal_size((_NO_TERMINAL, 24)).columns < max(map(len, lines))
+    narrow = terminal_width() < max(map(len, lines))
     return columns([("name", "method", "task"), *(row[:3] for row in rows)]) if narrow else lines
 
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from ep_bench.processes.output_streams import print_line
 from ep_bench.runner.progress import clock, is_due, live_bar
 
 
@@ -43,7 +44,7 @@ class PartsProgress(AbstractContextManager["PartsProgress"]):
             self._live.update(self._bar, total=total, completed=done, counts=counts, left=left)
         elif done in {self._before, total} or is_due(self._last_line, self._started):
             self._last_line = time.monotonic()
-            print(f"{self._name}: {counts}{', ' * bool(left)}{left}", file=self._stream, flush=True)
+            print_line(f"{self._name}: {counts}{', ' * bool(left)}{left}", self._stream)
 
     def _left(self, done: int, total: int) -> str:
         computed = done - self._before

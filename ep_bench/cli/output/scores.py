@@ -25,7 +25,7 @@ def score_lines(folder: Path) -> Iterator[str]:
 
     The table has the methods and data sets that fit; the report has all.
     """
-    study = store.read_study(folder)
+    study = store.read_study(folder, with_cell_files=False)  # the run has just written the tables
     rows = [row for row in study.rows if row["status"] == "ok"]
     planned: dict[tuple[str, str], int] = {}
     for cell in store.lock_cells(study.lock):

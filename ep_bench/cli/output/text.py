@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _MAX_WIDTH = 100  # columns
-_NO_TERMINAL = 1000  # columns assumed for output to a file: docstrings are not wrapped again
+_NO_TERMINAL = 1000  # columns assumed for output to a file, so that nothing is wrapped or omitted
 MIN_WIDTH = 20  # columns of the narrowest paragraph
 _SHORT = 30  # characters; a list with longer items has one line per item
 
@@ -19,10 +19,26 @@ def width() -> int:
     return min(_MAX_WIDTH, max(shutil.get_terminal_size((_MAX_WIDTH, 24)).columns, 2 * MIN_WIDTH))
 
 
+def terminal_width() -> int:
+    """Return the width of the terminal; a very large one for output to a file."""
+    return shutil.get_terminal_size((_NO_TERMINAL, 24)).columns
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as left-aligned columns, separated by two spaces."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def wrapped_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as columns; the last column is wrapped to the width of the terminal."""
+    start = sum(max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1])
+    size = max(terminal_width() - start, MIN_WIDTH)
+    lines: list[Sequence[str]] = []
+    for row in rows:
+        first, *rest = textwrap.wrap(row[-1], size, break_on_hyphens=False) or [""]
+        lines += [[*row[:-1], first], *([*[""] * (len(row) - 1), more] for more in rest)]
+    return columns(lines)
 
 
 def field_lines(key: str, value: Any) -> list[str]:
@@ -37,7 +53,7 @@ def field_lines(key: str, value: Any) -> list[str]:
 
 def docstring_lines(doc: str) -> Iterator[str]:
     """Yield the lines of a docstring; only paragraphs wider than the terminal are wrapped, formulas are not."""
-    terminal = shutil.get_terminal_size((_NO_TERMINAL, 24)).columns
+    terminal = terminal_width()
     for part in re.split(r"\n(?=\n)|(?<!\n)\n(?=Deviation:)", doc):
         text = part.lstrip("\n")
         yield from [""] * (len(part) - len(text))

@@ -1,0 +1,70 @@
+"""Output whose stream is closed, has a small character set, or has no reader."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import pytest
+
+from ep_bench.cli.commands.common import EXIT_UNREAD
+from ep_bench.processes.output_streams import complete_streams, print_line
+from ep_bench.runner.progress import Progress
+from ep_bench.types import Record
+
+HELP = [sys.executable, "-m", "ep_bench", "--help"]
+
+
+@contextmanager
+def unread_stream() -> Iterator[TextIO]:
+    """Open a pipe whose reader has exited."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
+        yield stream
+
+
+@pytest.mark.parametrize("unread", ["stdout", "stderr"])
+def test_a_reader_that_has_exited_is_no_regression(unread: str) -> None:
+    command = HELP if unread == "stdout" else [*HELP[:-1], "no-such-command"]
+    other = "stderr" if unread == "stdout" else "stdout"
+    with unread_stream() as stream:
+        done = subprocess.run(command, **{unread: stream, other: subprocess.PIPE})
+    assert done.returncode == EXIT_UNREAD
+    assert not getattr(done, other)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str) -> None:
+    code = "from ep_bench.cli import main; import sys; sys.argv = ['ep-bench', '--help']; main()"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, code], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_characters_that_a_stream_does_not_have_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    complete_streams()
+    print("café†\udcff", flush=True)
+    assert written.getvalue() == b"caf\xe9\\u2020\\udcff\n"
+
+
+def test_lines_without_a_reader_are_discarded() -> None:
+    with unread_stream() as stream:
+        print_line("one", stream)
+        print_line("two", stream)
+        print("three", file=stream, flush=True)
+
+
+def test_the_progress_of_a_run_needs_no_reader() -> None:
+    row = {"method": "m", "dataset": "d", "split": 1, "status": "failed", "reason": "why", "cell": "a"}
+    with unread_stream() as stream, Progress({"a": 1.0, "b": 1.0}, 1, stream=stream) as shown:
+        shown.finished(Record(row, {}))
+        shown.message("still here")
