@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import data, methods
 from ep_bench.cli.output import methods as output
 from ep_bench.cli.output.data import dataset_lines
 from ep_bench.cli.output.machine import doctor_lines
@@ -74,7 +74,8 @@ def test_findings_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_narrow_list_of_data_sets_has_no_titles(monkeypatch: pytest.MonkeyPatch) -> None:
+    cards = [data.card(name) for name in data.names()]
     monkeypatch.setenv("COLUMNS", "80")
-    assert max(map(len, dataset_lines())) <= 80
+    assert max(map(len, dataset_lines(cards))) <= 80
     monkeypatch.setenv("COLUMNS", "200")
-    assert any("Boston" in line for line in dataset_lines())
+    assert any("Boston" in line for line in dataset_lines(cards))

@@ -122,7 +122,8 @@ def one_broken_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
 
 
 @pytest.mark.usefixtures("one_broken_card")
-def test_one_broken_card_does_not_affect_other_sets() -> None:
+def test_one_broken_card_does_not_affect_other_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     listed = CliRunner().invoke(cli, ["data", "list"])
     assert re.search(r"^cubic .*embedded", listed.output, flags=re.MULTILINE)
     assert isinstance(listed.exception, UserError)
