@@ -70,6 +70,7 @@ class _Reader:
         self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
         self.base = path.parent.resolve()
         self._stack = (*including, path.resolve())
+        self._required: list[tuple[Place, OptionProblem]] = []  # options without a default that an entry does not give
 
     def read(self) -> Study | None:
         raw = self.document.values
@@ -85,6 +86,7 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
+        self._check_required(methods, datasets, file.overrides)
         union = StudyUnion(self.base, self.catalogue, self.problems)
         for i, part in enumerate(included):
             union.add(part, ("include", i))
@@ -317,6 +319,22 @@ class _Reader:
         for problem in self.catalogue.check_options(use, options, self.base):
             if not problem.path or problem.path[0] in own or problem.path == ("use",):
                 self.problems.add_option(place, _with_own_keys(problem))
+            elif problem.path[0] not in options:
+                self._required.append((place, problem))
+
+    def _check_required(
+        self,
+        methods: Sequence[MethodEntry],
+        datasets: Sequence[DatasetRef],
+        overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    ) -> None:
+        """Record the required options that neither an entry, its search space nor overrides of all data sets give."""
+        for place, problem in self._required:
+            entry, name = methods[int(place[1])], problem.path[0]
+            blocks = [list(override_blocks(overrides, entry, ref)) for ref in datasets]
+            searched = entry.tune is not None and name in (entry.tune.space or {})
+            if not searched and not all(any(name in block for block in found) for found in blocks):
+                self.problems.add_option(place, problem)
 
     def _overrides(
         self,

@@ -127,3 +127,23 @@ def test_nested_names_that_are_no_classes_are_refused_when_the_study_is_read(tmp
     for problem, found in zip(problems, ("RBF", "scipy.optimize"), strict=True):
         assert (problem.problem, problem.found) == ("not a class or function", found)
         assert problem.allowed == "package.module:Class or ./file.py:Class"
+
+
+def test_a_required_option_is_given_by_the_entry_its_search_or_overrides_of_all_data_sets(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Needs:\n    def __init__(self, alpha): self.alpha = alpha\n"
+        "    def fit(self, X, y): ...\n    def predict(self, X): ...\n"
+    )
+    head = "study: s\ndatasets: [cubic, yacht]\nmethods:\n  - {use: './mine.py:Needs', label: a"
+
+    def study(entry: str, more: str = "") -> None:
+        (tmp_path / "s.yaml").write_text(f"{head}{entry}}}\n{more}")
+        read_study(tmp_path / "s.yaml", InstalledCatalogue())
+
+    override = "overrides: {cubic: {a: {alpha: 1}}"
+    for entry, more in (("", ""), ("", override + "}\n")):
+        with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.alpha: \./mine\.py:Needs requires this option"):
+            study(entry, more)
+    study(", alpha: 1")
+    study(", tune: {space: {alpha: [1, 2]}, score: rmse}")
+    study("", override + ", yacht: {a: {alpha: 1}}}\n")
