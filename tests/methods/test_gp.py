@@ -222,7 +222,8 @@ class TestSearch:
         assert not state.converged
         smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
         with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
-            gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
+            state, _ = gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
+        assert not state.converged
 
     @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
     def test_results_do_not_depend_on_memory_alignment(self, kernel):

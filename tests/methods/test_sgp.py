@@ -359,6 +359,10 @@ class TestSearch:
         with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
             state, _ = sgp.fit(wave(), sgp.Config(steps=2, starts=1, inducing=9), np.random.default_rng(0))
         assert not state.converged
+        smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
+        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
+            state, _ = sgp.fit(smooth, sgp.Config(prior="none", inducing=6), np.random.default_rng(0))
+        assert not state.converged
 
     @every_approximation
     def test_results_do_not_depend_on_memory_alignment(self, approximation):

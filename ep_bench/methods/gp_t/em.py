@@ -24,7 +24,7 @@ from scipy.special import gammaln, psi
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
-from ep_bench.covariances.map_search import search, starting_points, warn
+from ep_bench.covariances.map_search import judged, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import fixed_scales
 from ep_bench.methods.gp_t.posterior import InferenceResult
@@ -57,9 +57,10 @@ def learn(
             error = failure
     if not found:
         raise error
-    best = min(found, key=lambda one: one[0].value)
-    warn(best[0], hyper, config.steps)
-    return best
+    best, at = min(found, key=lambda one: one[0].value)
+    best = judged(best, hyper)
+    warn(best, hyper, config.steps)
+    return best, at
 
 
 def _run(

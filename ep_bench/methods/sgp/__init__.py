@@ -38,7 +38,7 @@ from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.map_search import prepared, starting_points, warn
+from ep_bench.covariances.map_search import judged, prepared, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
@@ -159,6 +159,7 @@ def fit(
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
     with threadpool_limits(1):  # threads are slower for such small matrices, and rounding errors depend on their number
         found, words = _learn(problem, config, inducing, rng)
+        found = judged(found, problem.hyper)
         state = _state(problem, *split(problem, found.point), found.iterations, found.converged)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
