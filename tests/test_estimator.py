@@ -120,3 +120,15 @@ class TestOffers:
         assert not hasattr(Estimator("pbp"), "latent")
         with pytest.raises(NotFittedError):
             Estimator("gp").latent(self.X)
+
+    @pytest.mark.parametrize("wrong", [{"epochs": -1}, {"constant_inputs": {7: 1.0}}])
+    def test_a_failed_refit_is_no_fit(self, wrong) -> None:
+        X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+        model = Estimator("pbp", hidden=[3], epochs=1, random_state=0).fit(X, y)
+        model.set_params(**wrong)
+        with pytest.raises(ValueError, match=r"-1|input 7"):
+            model.fit(1000.0 * X, y)
+        for call in (model.predict, model.predict_dist, model.diagnose):
+            with pytest.raises(NotFittedError):
+                call(X)
+        assert not hasattr(model, "trace_")
