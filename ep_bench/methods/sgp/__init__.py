@@ -104,8 +104,8 @@ class Config(GaussianProcessConfig):
     )
     noise_floor: PositiveFloat | None = Field(
         None,
-        description="minimum of the learned noise variance, as a fraction of the variance of the target; null: 1e-8; "
-        "ours",
+        description="minimum of the learned noise variance, in squared units of the training target: a fraction of its "
+        "variance if the target is standardised; null: 1e-8; ours",
         json_schema_extra={NEUTRAL: None},
     )
 
