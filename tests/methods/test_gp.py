@@ -356,6 +356,14 @@ class TestRepeatedInputs:
         kept, merged = (gp.latent(gp._state(problem, theta, 0, True), X) for problem in problems)
         np.testing.assert_allclose(merged, kept, rtol=1e-10)
 
+    def test_the_trace_is_per_data_point(self):
+        """The evidences are the same, and so are the first steps of both searches."""
+        kept, merged = (
+            gp.fit(self.rows(), gp.Config(duplicates=one, starts=1), np.random.default_rng(0))[1]["objective"]
+            for one in ("keep", "merge")
+        )
+        assert merged[:3] == pytest.approx(kept[:3], rel=1e-6)
+
     def test_equal_targets_are_reported(self):
         with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08: 9 of 21 data points"):
             gp.fit(self.rows(equal=True), gp.Config(starts=1), np.random.default_rng(0))

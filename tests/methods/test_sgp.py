@@ -413,6 +413,16 @@ class TestRepeatedInputs:
         assert by_bound == pytest.approx(value, rel=1e-11)
         np.testing.assert_allclose(same, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
 
+    @pytest.mark.parametrize("minibatch", [False, True])
+    def test_the_trace_is_per_data_point(self, minibatch):
+        """The last value of a search is the objective of the state; the estimates of one minibatch are close to it."""
+        kept, _, _ = self.problems("vfe")
+        config = sgp.Config(approximation="vfe", duplicates="merge", inducing=4, minibatch=minibatch, epochs=300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            state, trace = sgp.fit(Rows(kept.X, kept.y), config, np.random.default_rng(0))
+        assert trace["objective"][-1] * 19 == pytest.approx(-log_posterior(state), rel=1e-3 if minibatch else 1e-8)
+
 
 def test_noise_floor():
     rows = Rows(wave(noise=0.0).X, wave(noise=0.0).y)
