@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, psi
+from scipy.special import digamma, gammaln
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
@@ -87,7 +87,7 @@ def maximised(
     """Return the hyperparameters (P,) after one M step from theta (P,), given the result ``at`` of the E step."""
     D, nu = at.precisions, math.exp(theta[-1])
     # 1 / V ~ Gamma((nu + 1) / 2, (nu + 1) / (2 D))
-    mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - psi(0.5 * (nu + 1.0))
+    mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - digamma(0.5 * (nu + 1.0))
     likelihood = np.isin(np.arange(len(theta)), [len(theta) - 2, len(theta) - 1])
 
     def targets(point: Array) -> tuple[float, Array]:
@@ -110,7 +110,7 @@ def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_pr
     nu, s2 = math.exp(log_nu), math.exp(log_nu + 2.0 * log_sigma)
     value = 0.5 * nu * (math.log(0.5 * s2) - mean_log) - gammaln(0.5 * nu) - 0.5 * s2 * mean_precision
     by_sigma = nu - s2 * mean_precision
-    by_nu = 0.5 * nu * (math.log(0.5 * s2) - mean_log + 1.0 - psi(0.5 * nu)) - 0.5 * s2 * mean_precision
+    by_nu = 0.5 * nu * (math.log(0.5 * s2) - mean_log + 1.0 - digamma(0.5 * nu)) - 0.5 * s2 * mean_precision
     return n * value, n * np.array([by_sigma, by_nu])
 
 
