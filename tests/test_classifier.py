@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ep_bench import Estimator, methods
@@ -114,3 +115,11 @@ def test_what_is_no_probability_is_a_mistake_of_the_method(monkeypatch: pytest.M
     wrong = altered(monkeypatch, "wrong", predict=lambda *_: np.ones((60, 3)) / 3)
     with pytest.raises(TypeError, match="wrong must predict ClassProbabilities, found ndarray"):
         wrong().fit(X, KIND).predict(X)
+
+
+def test_a_failed_refit_is_no_fit() -> None:
+    model = Estimator(NAME, task="classification").fit(X, TEXTS)
+    with pytest.raises(ValueError, match="only one class"):
+        model.fit(X, np.full(len(X), "no"))
+    with pytest.raises(NotFittedError):
+        model.predict(X)

@@ -28,11 +28,6 @@ def test_a_constant_input_is_found_if_its_standard_deviation_is_not_zero() -> No
     assert Scaling.of(X, {1: 1.0}).apply(X)[0, 1] != 1.0  # not constant: its own values
 
 
-def test_a_subnormal_spread_does_not_divide_by_zero() -> None:
-    X = np.array([[0.0], [5e-324]])
-    assert np.all(np.isfinite(Scaling.of(X).apply(X)))
-
-
 def test_the_factory_knows_its_names() -> None:
     assert type(Estimator("pbp")) is estimator_class("pbp")
     assert type(Estimator("pbp")).__name__ == "PbpRegressor"
@@ -120,3 +115,15 @@ class TestOffers:
         assert not hasattr(Estimator("pbp"), "latent")
         with pytest.raises(NotFittedError):
             Estimator("gp").latent(self.X)
+
+    @pytest.mark.parametrize("wrong", [{"epochs": -1}, {"constant_inputs": {7: 1.0}}])
+    def test_a_failed_refit_is_no_fit(self, wrong) -> None:
+        X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+        model = Estimator("pbp", hidden=[3], epochs=1, random_state=0).fit(X, y)
+        model.set_params(**wrong)
+        with pytest.raises(ValueError, match=r"-1|input 7"):
+            model.fit(1000.0 * X, y)
+        for call in (model.predict, model.predict_dist, model.diagnose):
+            with pytest.raises(NotFittedError):
+                call(X)
+        assert not hasattr(model, "trace_")

@@ -44,6 +44,19 @@ def test_targets_below_double_precision_are_refused(scale: float) -> None:
     assert np.isfinite(linear().fit(X, np.zeros(8)).predict(X)).all()
 
 
+@pytest.mark.parametrize("scale", [5e-324, 1e-170])
+def test_inputs_below_double_precision_are_refused(scale: float) -> None:
+    for column in (0, 1):
+        small = X.copy()
+        small[:, column] = scale * np.ceil(2.0 * X[:, column])
+        with pytest.raises(ValueError, match=f"input {column} is too small for double precision: up to"):
+            linear().fit(small, y)
+        with pytest.raises(ValueError, match=f"input {column} is too small for double precision: up to"):
+            ExternalRegressor(Returns(np.ones(8)), standardize=True).fit(small, y)
+    np.testing.assert_allclose(linear().fit(1e-150 * X, y).predict(1e-150 * X), linear().fit(X, y).predict(X))
+    assert np.isfinite(linear().fit(np.full_like(X, 5e-324), y).predict(X)).all()
+
+
 class Returns:
     def __init__(self, mean: Any, std: Any = None) -> None:
         self.mean, self.std = mean, std

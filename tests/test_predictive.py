@@ -35,6 +35,20 @@ def test_a_mixtures_density_and_moments() -> None:
     np.testing.assert_allclose(MIXTURE.cdf([0.7])[0], integrate.quad(density, -30, 0.7)[0], rtol=1e-9)
 
 
+def test_a_variance_of_zero_is_a_step_at_the_mean() -> None:
+    with np.errstate(all="raise"):
+        steps = Predictive.gaussian(np.zeros(4), np.zeros(4)).cdf([-1.0, 0.0, 1.0, np.nan])
+        mixed = Predictive([0.25, 0.75], [[0.0], [0.0]], [[0.0], [1.0]]).cdf([0.0])
+    np.testing.assert_array_equal(steps, [0.0, 1.0, 1.0, np.nan])
+    np.testing.assert_array_equal(mixed, 0.25 + 0.75 * 0.5)
+
+
+def test_weights_that_are_no_numbers_are_refused() -> None:
+    for weights in ([np.nan, np.nan], [np.nan, 1.0]):
+        with pytest.raises(ValueError, match="weights must be non-negative and sum to 1, found a sum of nan"):
+            Predictive(weights, np.zeros((2, 1)), np.ones((2, 1)))
+
+
 def test_densities_far_out_do_not_underflow() -> None:
     far = MIXTURE.logpdf([200.0])[0]
     np.testing.assert_allclose(far, np.log(0.5) + stats.norm(1, 2).logpdf(200.0), rtol=1e-12)

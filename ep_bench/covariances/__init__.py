@@ -5,7 +5,9 @@ vector theta (P,), in the order of ``names``. Inputs are arrays (n, d), usually 
 
 Modules: ``protocol`` (the interface), ``stationary``, ``network``, ``linear``, ``compound`` (sums and products),
 ``from_options`` (construction from the options of a study), ``options`` (shared options of methods),
-``hyperparameters`` (weak priors, starting points, fixed values), ``map_search`` (learning), ``inducing``.
+``hyperparameters`` (weak priors, starting points, fixed values), ``map_search`` (learning), ``exact_evidence`` (of full
+covariances), ``replicates`` (data points with the same inputs). Of sparse approximations: ``inducing`` (starts of
+inducing inputs), ``sparse_bound``, ``sparse_evidence``, ``sparse_searches``.
 """
 
 from ep_bench.covariances.compound import Product, Sum

@@ -7,8 +7,8 @@ alpha  C^-1 y
 
 log p(y) = -y' alpha / 2 - sum_i log L_ii - N / 2 log(2 pi), and its derivative by a parameter theta is
 tr((alpha alpha' - C^-1) dC / dtheta) / 2: Rasmussen and Williams (2006), equations (5.8) and (5.9). The array contains
-K, L, C^-1 and alpha alpha' - C^-1 in turn. Merged data points
-add a term to both. Derivatives of K are computed row by row (``Covariance.contract``).
+K, L, C^-1 and alpha alpha' - C^-1 in turn. Merged data points add a term to both. Derivatives of K are computed row by
+row (``Covariance.contract``).
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ standardised. d is the number of inputs:
     nu               4           1
 
 The priors are ours. At the medians, covariances of d standardised inputs have size 1 and fall by 1 / e within the data.
-Ten times a median costs 0.3 to 0.7 nats, a thousand times 2.7 to 6. The limits apply to the search only.
+With a standard deviation of 3, ten times a median costs 0.3 nats and a thousand times 2.7; with one of 1, 2.7 and 24.
+Searches stay within limits. They do not change the priors, except in ``gp_t`` with ``inference: mcmc``, which truncates
+the priors at the limits.
 """
 
 from __future__ import annotations

@@ -12,7 +12,10 @@ PER_CENTRE = 100  # data points per centre that k-means uses; larger data sets a
 
 
 def centres(X: Array, count: int, rng: np.random.Generator) -> Array:
-    """Return the centres (M, d) of ``count`` clusters of inputs X (N, d), or all distinct inputs if these are fewer."""
+    """Return the centres (M, d) of ``count`` clusters of inputs X (N, d), subsampled if they are many.
+
+    If fewer inputs of the subsample are distinct, all of these are returned.
+    """
     seed = int(rng.integers(2**31))
     if len(X) > PER_CENTRE * count:
         X = X[np.sort(rng.choice(len(X), PER_CENTRE * count, replace=False))]

@@ -43,10 +43,10 @@ def learn(
     """Return the end of the best search: full points (P,) and negative log posterior densities (nats).
 
     ``evidence`` returns the log evidence (nats) and its gradient (P,) at logarithms (P,), or raises FloatingPointError.
-    ``start`` (P,) is the only starting point, by default those of ``starting_points`` are used. Warns as ``warn`` does,
-    with ``repeats``. Raises FloatingPointError if there is no evidence at any start.
+    ``start`` (P,) is the only starting point, by default those of ``starting_points`` are used. The end is ``judged``.
+    Warns as ``warn`` does, with ``repeats``. Raises FloatingPointError if there is no evidence at any start.
     """
-    found = search(evidence, hyper, starting_points(hyper, config, rng, start), config.steps)
+    found = judged(search(evidence, hyper, starting_points(hyper, config, rng, start), config.steps), hyper)
     warn(found, hyper, config.steps, repeats=repeats, stacklevel=5)
     return found
 
@@ -100,6 +100,11 @@ def posterior(
         return -(log_evidence + log_prior), -by_point[free]
 
     return objective, free, whole
+
+
+def judged(found: Optimum, hyper: Hyperparameters) -> Optimum:
+    """Return the end of a search as not converged if a variance is at its limit (``Hyperparameters.stopped``)."""
+    return found._replace(converged=found.converged and not hyper.stopped(found.point[: len(hyper.names)]))
 
 
 def warn(

@@ -46,9 +46,14 @@ class Replicates(NamedTuple):
         return found._replace(squares=self.squares * found.merged / self.merged) if found.merged else found
 
     @property
+    def data_points(self) -> float:
+        """Number of data points, N."""
+        return float(self.counts.sum())
+
+    @property
     def merged(self) -> float:
         """Number of data points less the number of groups, N - G."""
-        return float(self.counts.sum()) - len(self.counts)
+        return self.data_points - len(self.counts)
 
     def log_density(self, log_noise: float) -> tuple[float, float]:
         """Return r (nats) at the logarithm of sigma^2, and its derivative by this logarithm."""

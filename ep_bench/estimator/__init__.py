@@ -129,21 +129,24 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
     ``trace_`` : values per epoch or iteration by name (``objective``, ``noise_deviation``, ...), including the warm-up
         of a sampler; the ``fit`` of the method documents the names
     ``log_evidence_`` : log evidence of the standardised targets (nats), if the method has one
-    ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name
-    ``n_iterations_`` : Gaussian processes: number of iterations
+    ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name; ``ep_nn``: standard deviations
+        of noise and weights
+    ``n_iterations_`` : Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations
     ``converged_`` : methods with a criterion: whether the fit met it
     ``criterion_`` : ``ep_nn``: criterion of convergence that the fit met, empty if none
     ``start_evidences_`` : ``laplace``, ``ep_nn``: log evidence of each start (nats), -inf if it failed
     ``site_precisions_`` : ``gp_t`` except with ``mcmc``: precisions (n,) of the likelihood terms
     ``jitter_`` : sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element
-    ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. These are ``log_joint`` (nats),
-        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` etc. for several groups of weights) or
-        hyperparameters, and ``prediction``, the monitored prediction with the largest R-hat. Diagnostics monitor 32
-        training inputs and 32 midpoints between training inputs. Long chains are thinned to 2,000 draws
+    ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. ``hmc`` has ``log_joint`` (nats),
+        ``noise_deviation`` and ``prior_deviation`` (``prior_deviation_1`` etc. for several groups of weights), ``sgld``
+        has ``noise_deviation``, ``gp_t`` has ``log_joint`` and the sampled hyperparameters. All have ``prediction``,
+        the monitored prediction with the largest R-hat. Diagnostics monitor 32 training inputs and 32 midpoints
+        between training inputs. Long chains are thinned to 2,000 draws
     ``diagnostics_`` : samplers: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
         ``predictions`` (the worst monitored input). They are absent if a quantity is constant or there are too few
-        draws. ``hmc`` also has ``divergences`` and ``gradients`` (sums over chains), ``acceptance`` and ``step_size``
-        (means)
+        draws; if all predictions are constant, their R-hat is 100. ``hmc`` also has ``divergences`` and ``gradients``
+        (sums over chains), ``acceptance`` and ``step_size`` (means); ``gp_t`` has ``factorisations`` of covariances
+        (sum)
 
     Raises
     ------

@@ -29,6 +29,8 @@ class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodClassifier:
         """Fit to inputs X (n, d) in original units and labels y (n,).
 
+        After an error the estimator is not fitted, even if it was before.
+
         Parameters
         ----------
         X : (n, d) inputs
@@ -47,6 +49,7 @@ class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         ConvergenceWarning
             The method did not meet its own criterion.
         """
+        self._forget()
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, indices = _indexed(labels, self.classes)

@@ -14,7 +14,6 @@ from ep_bench.types import Method
 
 # Options of all registry methods, in addition to their own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
-NEUTRAL_COMMON: Mapping[str, Any] = {}  # values at which common options that were added later are no factors
 
 
 class ResolvedOptions(NamedTuple):
@@ -50,12 +49,10 @@ def resolve(name: str, options: Mapping[str, Any], *, tuned: bool = False) -> Re
     method = methods.get(name)
     own, common = split_common(options)
     config = parse_options(method, own)
-    unchanged = {key for key, value in NEUTRAL_COMMON.items() if common[key] == value}
-    factors = models.factors(config) | {key: value for key, value in common.items() if key not in unchanged}
     version = methods.version(name, None if tuned else config)
-    return ResolvedOptions(config.model_dump(mode="json") | common, factors, version)
+    return ResolvedOptions(config.model_dump(mode="json") | common, models.factors(config) | common, version)
 
 
 def restore(name: str, factors: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options of a registry method from the options among the factors of a stored cell."""
-    return {**NEUTRAL_COMMON, **models.neutral_values(methods.get(name).config), **factors}
+    return {**models.neutral_values(methods.get(name).config), **factors}

@@ -35,6 +35,11 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         """Restore a pickle; memory-mapped arrays are copied, since kernels are compiled for writable arrays."""
         super().__setstate__(copy.deepcopy(state))
 
+    def _forget(self) -> None:
+        """Remove the attributes of a previous fit: after a failed fit, predictions must raise NotFittedError."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     def _fit_rows(self, rows: Rows, extra: Mapping[str, Any]) -> None:
         """Call the method's fit; ``extra`` are arguments that only some methods have."""
         config = self._config()
@@ -49,9 +54,8 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         self._expose_state()
 
     def _expose_state(self) -> None:
-        """Set the attributes listed in OFFERED that the state has, and remove those of a previous fit."""
+        """Set the attributes listed in OFFERED that the state has."""
         for name in OFFERED:
-            self.__dict__.pop(f"{name}_", None)
             if hasattr(self.state_, name):
                 setattr(self, f"{name}_", getattr(self.state_, name))
 

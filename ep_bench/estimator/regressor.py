@@ -23,6 +23,8 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodRegressor:
         """Fit to inputs X (n, d) and targets y (n,) in original units.
 
+        After an error the estimator is not fitted, even if it was before.
+
         Parameters
         ----------
         X : (n, d) inputs
@@ -41,6 +43,7 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
         ConvergenceWarning
             The method did not meet its own criterion.
         """
+        self._forget()
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         targets = np.asarray(targets, dtype=np.float64)
         self.x_scaling_, self.y_scaling_ = standardisation(

@@ -31,20 +31,20 @@ class ResidualsWorkspace(NamedTuple):
     D: Any  # (2, CHUNK * widest)
     f: Any  # (CHUNK,)
     part: Any  # (P,) gradient of a chunk
-    workspace: Any  # of ``rectified``, None if that module does not support the network
+    rectified: Any  # workspace of ``rectified``, None if that module does not support the network
 
 
 def workspace(layers: Any, kind: int, rows: int = 0) -> ResidualsWorkspace:
     """Return scratch for a network with layers (L, 3) and activation ``kind``, and ``rows`` or more data points."""
     units = CHUNK * mlp.units(layers)
-    workspace = rectified.workspace(layers) if kind == RELU else None
+    single_layer = rectified.workspace(layers) if kind == RELU else None
     return ResidualsWorkspace(
         np.empty(units),
         None if kind == RELU else np.empty(units),
         np.empty((2, CHUNK * mlp.widest(layers))),
         np.empty(CHUNK),
         np.empty(mlp.count(layers)),
-        None if workspace is None or rows < len(workspace.f) else workspace,
+        None if single_layer is None or rows < len(single_layer.f) else single_layer,
     )
 
 
@@ -54,22 +54,22 @@ def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Residuals
     w (P,), layers (L, 3). The result is NaN if N is below the ``rows`` of ``workspace``. Kernels call
     ``chosen_half_squares`` instead.
     """
-    return chosen_half_squares(X, y, w, layers, kind, work, work.workspace, work.S, g)
+    return chosen_half_squares(X, y, w, layers, kind, work, work.rectified, work.S, g)
 
 
 @jit(relaxed=REORDER)
 def chosen_half_squares(
-    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, workspace: Any, slopes: Any, g: Any
+    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, single_layer: Any, slopes: Any, g: Any
 ) -> float:
-    """Do the same as ``half_squares`` with the fields ``workspace`` and ``slopes`` (S) of ``work``.
+    """Do the same as ``half_squares`` with the fields ``rectified`` (``single_layer``) and S (``slopes``) of ``work``.
 
     The compiler chooses between kernels by arguments that are None, but not by fields.
     """
-    if workspace is None:
+    if single_layer is None:
         return _chunked_half_squares(X, y, w, layers, kind, work, slopes, g)
-    if len(y) < len(workspace.f):
+    if len(y) < len(single_layer.f):
         return np.nan
-    return rectified.half_squares(X, y, w, workspace, g)
+    return rectified.half_squares(X, y, w, single_layer, g)
 
 
 @jit(relaxed=REORDER, merged=True)
@@ -131,8 +131,7 @@ def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
 
     Raises ValueError if the number of columns of X is not the number of inputs.
     """
-    if X.ndim != 2 or X.shape[1] != layers[0, 1]:
-        raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
+    mlp.check_inputs(X, layers)
     out = np.empty((len(W), len(X)))
     rows = np.array(X, dtype=np.float64, order="C")
     fill_outputs(rows, np.ascontiguousarray(W), layers, kind, workspace(layers, kind), out)

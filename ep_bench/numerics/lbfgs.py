@@ -39,11 +39,10 @@ def minimise(
 ) -> Optimum:  # fmt: skip
     """Return the best of the searches from all starting points (P,), each with at most ``steps`` iterations.
 
-    A search also converges if its last ``WINDOW`` iterations lowered the value by less than ``gain``. ``pairs`` is
-    the number of stored corrections. ``function``
-    returns its value and gradient (P,), or raises FloatingPointError if it has none. Within a search such a point
-    counts as worse than all others, and a start there is skipped. Raises the error of the last start if all are
-    skipped.
+    A search also converges if its last ``WINDOW`` iterations lowered the value by less than ``gain``. ``pairs`` is the
+    number of stored corrections. ``function`` returns its value and gradient (P,), or raises FloatingPointError if it
+    has none. Within a search such a point counts as worse than all others, and a start there is skipped. Raises the
+    error of the last start if all are skipped.
     """
     found, error = [], FloatingPointError("no starting point")
     for start in starts:

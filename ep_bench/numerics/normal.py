@@ -2,7 +2,7 @@
 
 Both use Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which decreases from sqrt(pi / 2) towards 1 / t. One polynomial
 approximates (t + 5) R(t) for all t, in a variable that is linear in 1 / (t + 5). It ends at t = 38, where phi(t) is
-below the smallest double. ``tests/numerics/mills_table.py`` computes the coefficients in decimal arithmetic.
+below the smallest normal double. ``tests/numerics/mills_table.py`` computes the coefficients in decimal arithmetic.
 """
 
 from __future__ import annotations

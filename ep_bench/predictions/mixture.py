@@ -47,7 +47,7 @@ class Predictive:
                 f"the shapes of weights (S,), means (S, N) and variances (S, N) do not match: "
                 f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
-        if np.any(self.weights < 0.0) or abs(self.weights.sum() - 1.0) > 1e-8:
+        if not (np.all(self.weights >= 0.0) and abs(self.weights.sum() - 1.0) <= 1e-8):  # so that NaN is refused
             raise ValueError(f"weights must be non-negative and sum to 1, found a sum of {self.weights.sum():g}")
         if np.any(self.variances < 0.0):
             raise ValueError(f"variances must be non-negative, found {self.variances.min():g}")
@@ -134,7 +134,15 @@ class Predictive:
     def _cdf(self, y: Array) -> Array:
         from scipy.special import ndtr
 
-        return np.asarray(self.weights @ ndtr((y - self.means) / self._stds))
+        return np.asarray(self.weights @ ndtr(self._standardised(y)))
+
+    def _standardised(self, y: Array) -> Array:
+        """Return gaps between y (N,) and means in standard deviations (S, N); inf at a mean without variance."""
+        gaps = y - self.means
+        if self._stds.all():
+            return np.asarray(gaps / self._stds)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where((self._stds == 0.0) & (gaps == 0.0), np.inf, gaps / self._stds)
 
     def _quantile(self, p: float) -> Array:
         from scipy.special import ndtri

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
@@ -251,31 +248,6 @@ def test_epochs_step_by_step(schedule):
         assert objective == pytest.approx(np.mean(values) / 20, rel=1e-9)
         assert noise == pytest.approx(np.exp(0.5 * theta[-1]), rel=1e-9)
     np.testing.assert_allclose(state.mean, theta[: case.P], rtol=1e-6, atol=1e-9)
-
-
-class TestConvergence:
-    def test_a_noise_variance_that_still_changes_is_reported(self):
-        """1,000 steps of 0.001 are too few for the log noise variance of a function without noise."""
-        train = rows(200, 2, 27)
-        exact = Rows(train.X, np.sin(train.X[:, 0]))
-        options = {"hidden": (5,), "samples": 2, "epochs": 200, "learning_rate": 1e-3}
-        with pytest.warns(
-            ConvergenceWarning, match=r"^the log noise variance changed by -0\.\d\d over the second half"
-        ):
-            state, _ = bb_alpha.fit(
-                exact, bb_alpha.Config(schedule="released program", **options), np.random.default_rng(0)
-            )
-        assert not state.converged
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            state, _ = bb_alpha.fit(exact, bb_alpha.Config(noise_variance=0.5, **options), np.random.default_rng(0))
-        assert state.converged
-
-    def test_the_change_is_that_of_the_second_half(self):
-        assert bb_alpha._has_settled([4.0, 2.0, 1.0, 0.9, 0.8])
-        with pytest.warns(ConvergenceWarning, match=r"changed by -1\.39 over"):
-            assert not bb_alpha._has_settled([4.0, 2.0, 1.0, 0.9, 0.5])
-        assert bb_alpha._has_settled([3.0])
 
 
 def test_predictions_do_not_depend_on_the_number_of_networks_drawn_together(monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import brentq, root
 from scipy.stats import multivariate_normal
 
-from ep_bench.methods.bb_alpha.linear import fit_linear, linear_energy
+from ep_bench.methods.bb_alpha.linear import fit_linear
+from tests.twins.linear_energy import linear_energy
 
 EXAMPLE_1 = np.eye(2)
 EXAMPLE_2 = np.array([[1.0, -1.0], [-1.0, 1.0]])

@@ -222,7 +222,8 @@ class TestSearch:
         assert not state.converged
         smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
         with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
-            gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
+            state, _ = gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
+        assert not state.converged
 
     @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
     def test_results_do_not_depend_on_memory_alignment(self, kernel):
@@ -354,6 +355,14 @@ class TestRepeatedInputs:
         assert problems[1].workspace.shape == (12, 12)
         kept, merged = (gp.latent(gp._state(problem, theta, 0, True), X) for problem in problems)
         np.testing.assert_allclose(merged, kept, rtol=1e-10)
+
+    def test_the_trace_is_per_data_point(self):
+        """The evidences are the same, and so are the first steps of both searches."""
+        kept, merged = (
+            gp.fit(self.rows(), gp.Config(duplicates=one, starts=1), np.random.default_rng(0))[1]["objective"]
+            for one in ("keep", "merge")
+        )
+        assert merged[:3] == pytest.approx(kept[:3], rel=1e-6)
 
     def test_equal_targets_are_reported(self):
         with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08: 9 of 21 data points"):

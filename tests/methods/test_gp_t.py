@@ -220,7 +220,8 @@ def test_a_noise_variance_is_rejected():
 def test_a_scale_that_tends_to_zero_warns():
     X = np.linspace(-1.0, 1.0, 12)[:, None]
     with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
-        gp_t.fit(Rows(X, np.zeros(12)), gp_t.Config(inference="vb"), np.random.default_rng(0))
+        state, _ = gp_t.fit(Rows(X, np.zeros(12)), gp_t.Config(inference="vb"), np.random.default_rng(0))
+    assert not state.converged
 
 
 OVER_NU = {"nu": "integrate", "inference": "laplace", "lengthscale": 1.0, "magnitude": 1.0, "scale": 0.2}
@@ -391,8 +392,10 @@ class TestPredictions:
 class TestFailures:
     def test_noise_that_tends_to_zero_warns(self):
         x = np.linspace(-1.0, 1.0, 12)
+        config = gp_t.Config(inference="fvb", prior="none")
         with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
-            gp_t.fit(Rows(x[:, None], x), gp_t.Config(inference="fvb", prior="none"), np.random.default_rng(0))
+            state, _ = gp_t.fit(Rows(x[:, None], x), config, np.random.default_rng(0))
+        assert not state.converged
 
     def test_no_convergence_is_an_error(self, monkeypatch):
         monkeypatch.setattr(ep, "SWEEPS", 2)

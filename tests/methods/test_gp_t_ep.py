@@ -17,6 +17,7 @@ from ep_bench.methods.gp_t.inference import SEARCH_LIMITS, Evidence
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
 from ep_bench.methods.gp_t.sites import SiteModel, empty, log_evidence, sites
 from ep_bench.types import Rows
+from tests.methods.gp_t_support import trace
 from tests.methods.test_gp_t import VALUES, conflicting
 from tests.twins import plain_sites as plain
 from tests.twins.plain_networks import check_gradient
@@ -212,7 +213,7 @@ class TestPlainTwins:
 
     def test_sweeps_are_those_of_the_twin(self):
         tau, _ = plain.plain_ep(self.K, self.y, 3.0, 0.2, 1.0, 0.5, 3)
-        path = ep.trace(self.K, self.y, 3.0, 0.2, 1.0, "sequential", 0.5, 3)
+        path = trace(self.K, self.y, 3.0, 0.2, 1.0, "sequential", 0.5, 3)
         np.testing.assert_allclose(path.precisions[-1], tau, rtol=1e-7)
 
 
@@ -295,8 +296,8 @@ class TestDerivatives:
 class TestSchemes:
     def test_the_double_loop_is_monotone_and_agrees_with_sweeps(self):
         given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
-        slow = ep.trace(*given, "double_loop", 0.8, 80)
-        quick = ep.trace(*given, "double_loop", 0.8, 80, before=10)
+        slow = trace(*given, "double_loop", 0.8, 80)
+        quick = trace(*given, "double_loop", 0.8, 80, before=10)
         expected = VALUES["cases"]["B"]["ep"]
         for path in (slow, quick):
             assert path.log_evidence[-1] == pytest.approx(expected["logZ"], abs=1e-8)
@@ -310,7 +311,7 @@ class TestSchemes:
     def test_reference_values_of_parallel_sweeps(self, case, damping):
         hyper, expected = (VALUES["cases"][case][name] for name in ("hyper", "plain_parallel_EP_by_damping"))
         K = covariances(hyper["ell"], hyper["magn2"])
-        path = ep.trace(K, conflicting().y, hyper["nu"], hyper["sigma"], 1.0, "parallel", float(damping), 60)
+        path = trace(K, conflicting().y, hyper["nu"], hyper["sigma"], 1.0, "parallel", float(damping), 60)
         sweeps = expected[damping]["iters"]
         if expected[damping]["converged"]:
             assert np.argmax(path.mismatch < 1e-9) + 1 == pytest.approx(sweeps, abs=1 + 0.1 * sweeps)
@@ -321,7 +322,7 @@ class TestSchemes:
 
     def test_sequential_updates_converge_if_parallel_ones_do_not(self):
         given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
-        path = ep.trace(*given, "sequential", 1.0, 60)
+        path = trace(*given, "sequential", 1.0, 60)
         assert path.mismatch[-1] < 1e-8
         assert path.log_evidence[-1] == pytest.approx(VALUES["cases"]["B"]["ep"]["logZ"], rel=1e-10)
 
@@ -345,10 +346,6 @@ class TestSchemes:
     def test_rounds_decrease_with_the_data_points(self):
         assert [ep._round_limit(1000, n) for n in (25, 250, 500, 5000)] == [1000, 1000, 250, 30]
         assert [ep._round_limit(rounds, 5000) for rounds in (0, 5, 60)] == [0, 5, 30]
-
-    def test_an_unknown_scheme(self):
-        with pytest.raises(ValueError, match="no plain scheme: robust"):
-            ep.trace(np.eye(2), np.zeros(2), 4.0, 1.0, 1.0, "robust", 0.8, 3)
 
     def test_a_mismatch_by_rounding_errors_counts_as_converged(self):
         """Equal targets with very small noise: the condition number of K + sigma^2 I is 4e10."""

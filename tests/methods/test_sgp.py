@@ -359,6 +359,10 @@ class TestSearch:
         with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
             state, _ = sgp.fit(wave(), sgp.Config(steps=2, starts=1, inducing=9), np.random.default_rng(0))
         assert not state.converged
+        smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
+        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
+            state, _ = sgp.fit(smooth, sgp.Config(prior="none", inducing=6), np.random.default_rng(0))
+        assert not state.converged
 
     @every_approximation
     def test_results_do_not_depend_on_memory_alignment(self, approximation):
@@ -408,6 +412,16 @@ class TestRepeatedInputs:
         by_bound, same = bound.evidence_by_bound(problem, point)
         assert by_bound == pytest.approx(value, rel=1e-11)
         np.testing.assert_allclose(same, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
+
+    @pytest.mark.parametrize("minibatch", [False, True])
+    def test_the_trace_is_per_data_point(self, minibatch):
+        """The last value of a search is the objective of the state; the estimates of one minibatch are close to it."""
+        kept, _, _ = self.problems("vfe")
+        config = sgp.Config(approximation="vfe", duplicates="merge", inducing=4, minibatch=minibatch, epochs=300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            state, trace = sgp.fit(Rows(kept.X, kept.y), config, np.random.default_rng(0))
+        assert trace["objective"][-1] * 19 == pytest.approx(-log_posterior(state), rel=1e-3 if minibatch else 1e-8)
 
 
 def test_noise_floor():

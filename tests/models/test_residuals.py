@@ -55,7 +55,7 @@ def test_earlier_contents_of_scratch_have_no_effect(activation):
     for part in work[:-1]:
         if part is not None:
             part[:] = np.nan
-    assert work.workspace is None  # only for one rectified layer; tested there
+    assert work.rectified is None  # only for one rectified layer; tested there
     first = evaluated(X, y, w, layers, activation, work)
     evaluated(X[:7], y[:7], 3.0 * w, layers, activation, work)
     again = evaluated(X, y, w, layers, activation, work)

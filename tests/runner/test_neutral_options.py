@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field, create_model
 
 from ep_bench import estimator, experiments, methods
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.estimator import config as estimator_config
 from ep_bench.experiments import registry
 from ep_bench.options import NEUTRAL
 from ep_bench.runner.plan import Plan, make_plan
@@ -86,13 +85,6 @@ def test_stored_options_are_completed_with_neutral_values(monkeypatch: pytest.Mo
     assert estimator.restore("pbp", stored.factors) == stored.options
     change_methods(monkeypatch, default=2)
     assert estimator.restore("pbp", stored.factors) == stored.options | {"later": 0}
-
-
-def test_a_later_common_option_makes_no_cell_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish(planned(tmp_path))
-    monkeypatch.setattr(estimator_config, "COMMON_OPTIONS", {**estimator.COMMON_OPTIONS, "clip": 0})
-    monkeypatch.setattr(estimator_config, "NEUTRAL_COMMON", {"clip": 0})
-    assert set(states(planned(tmp_path)).values()) == {"done"}
 
 
 def test_a_version_rises_for_the_configurations_that_it_changes(

@@ -120,7 +120,7 @@ class State(NamedTuple):
     std: Array  # (P,) standard deviations
     noise_variance: float
     test_samples: int
-    converged: bool  # whether the noise variance has settled
+    converged: bool | None  # whether the noise variance has settled, None if the steps are too few or small to decide
 
     def predict(self, X: Array, rng: np.random.Generator) -> Predictive:
         """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
@@ -135,7 +135,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[Posterio
     minibatches, nats per data point) and ``noise_deviation`` (standard deviation, standardised). For the linear model
     it has ``objective``, one value per Newton step.
 
-    Warns with scikit-learn's ConvergenceWarning if the noise variance of a network still changes at the end.
+    Warns with scikit-learn's ConvergenceWarning if the noise variance of a network still changes at the end. Whether it
+    does is not stated if the noise variance is fixed, or if the steps cannot move it far enough.
 
     Raises FloatingPointError if the objective or a parameter is not finite after an epoch, if the fitted network has
     diverged (``mlp.refuse_divergence``), or if the linear model has no stationary point. Raises ValueError for the
@@ -167,7 +168,7 @@ def _fit_network(train: Rows, config: Config, rng: np.random.Generator) -> tuple
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     std = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
     mlp.refuse_divergence(theta[:size], layers, X, y)
-    converged = _has_settled(trace["noise_deviation"])
+    converged = _has_settled(trace["noise_deviation"], _largest_movement(config, -(-len(y) // batch_size)))
     return State(layers, theta[:size].copy(), std, float(np.exp(theta[-1])), config.test_samples, converged), trace
 
 
@@ -179,12 +180,25 @@ def _rates(config: Config, epoch: int) -> tuple[float, float]:
     return rate, factor * rate if config.noise_variance is None else 0.0
 
 
-def _has_settled(noise_deviations: list[float]) -> bool:
-    """Return whether the log noise variance changed by at most ``SETTLED`` over the second half of the epochs; warn."""
-    first, last = noise_deviations[(len(noise_deviations) - 1) // 2], noise_deviations[-1]
+def _largest_movement(config: Config, steps: int) -> float:
+    """Return the sum of step sizes of the log noise variance in the second half, for ``steps`` per epoch."""
+    return steps * sum(_rates(config, epoch)[1] for epoch in range(_half(config.epochs) + 1, config.epochs))
+
+
+def _half(epochs: int) -> int:
+    """Return the last epoch of the first half, from 0."""
+    return (epochs - 1) // 2
+
+
+def _has_settled(noise_deviations: list[float], largest_movement: float) -> bool | None:
+    """Return whether the log noise variance changed by at most ``SETTLED`` over the second half of the epochs; warn.
+
+    Return None if ``largest_movement``, about the largest possible change, is not larger: then it is no evidence.
+    """
+    first, last = noise_deviations[_half(len(noise_deviations))], noise_deviations[-1]
     change = 2.0 * math.log(last / first)
     if abs(change) <= SETTLED:
-        return True
+        return True if largest_movement > SETTLED else None
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ep_bench.methods.bb_alpha.linear_energy import EnergyGradient, LinearRegressionProblem, energy, gradient, point
+from ep_bench.methods.bb_alpha.linear_energy import LinearRegressionProblem
 from ep_bench.methods.bb_alpha.linear_newton import NewtonPoint, TrustRegionSearch
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
@@ -93,41 +93,6 @@ def fit_linear(
     return LinearPosterior(
         T @ found.mu, T @ T.T, float(found.at.noise_variance), found.energy, tuple(trace), found.norm
     )  # fmt: skip
-
-
-def linear_energy(
-    X: Array,
-    y: Array,
-    *,
-    alpha: float,
-    prior_variance: float,
-    noise_variance: float,
-    mean: Array,
-    covariance: Array,
-) -> tuple[float, EnergyGradient]:
-    """Return the energy of any q = N(mean (d,), covariance (d, d)), nats, and its gradient.
-
-    The gradient is with respect to mean (d,), covariance (d, d), symmetric, and noise variance, the others fixed.
-
-    Raises
-    ------
-    ValueError for arguments out of range or a covariance that is not positive definite; FloatingPointError if a
-    cavity or a tilted distribution is improper.
-    """
-    problem = _checked(X, y, alpha, prior_variance)
-    noise = _positive("noise_variance", noise_variance)
-    values, vectors = np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
-    if not values.min() > 0.0:
-        raise ValueError(f"covariance must be positive definite, found an eigenvalue of {values.min():.6g}")
-    at = point(problem, vectors * np.sqrt(values), noise)
-    if at is None:
-        raise FloatingPointError(f"alpha = {alpha:g}: a cavity or a tilted distribution of this q is improper")
-    inverse = np.asarray(np.linalg.inv(at.T), dtype=np.float64)
-    mu = np.asarray(inverse @ np.asarray(mean, dtype=np.float64))
-    slope = gradient(problem, at, mu)
-    # the derivative with respect to A has the mean fixed: V = T exp(A) T', so dV = T dA T'
-    by_covariance = inverse.T @ slope.covariance @ inverse
-    return energy(problem, at, mu), EnergyGradient(inverse.T @ slope.mean, by_covariance, slope.noise / noise)
 
 
 def _search(

@@ -83,7 +83,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         return _state(problem, hyper.start(), 0, True), {}
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(hyper.fixed[-1]) else ""
     found = learn(partial(evidence, problem), hyper, config, rng, repeats=repeats)
-    return _state(problem, found.point, found.iterations, found.converged), _trace(found, hyper, len(problem.y))
+    return _state(problem, found.point, found.iterations, found.converged), _trace(found, hyper, len(train.y))
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001

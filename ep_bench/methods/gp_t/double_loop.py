@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 from ep_bench.methods.gp_t.newton import curvatures, site_changes
 from ep_bench.methods.gp_t.posterior import Marginals, marginals
-from ep_bench.methods.gp_t.sites import SiteModel, SitePosterior, psi, sites
+from ep_bench.methods.gp_t.sites import SiteModel, SitePosterior, log_normaliser, sites
 from ep_bench.methods.gp_t.tilted import moments
 from ep_bench.types import Array
 
@@ -103,7 +103,7 @@ def _fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b
     if posterior is None:
         return None
     tilted = moments(shift / precision, 1.0 / precision, model.y, model.nu, model.scale, model.eta)
-    likelihood = (tilted[0] + psi(precision, shift) - psi(*outer)).sum() / model.eta
+    likelihood = (tilted[0] + log_normaliser(precision, shift) - log_normaliser(*outer)).sum() / model.eta
     value = -likelihood - 0.5 * (b @ posterior.mean - posterior.log_determinant)
     if not (np.isfinite(value) and np.isfinite(tilted[[1, 2, 5, 6]]).all()):
         return None

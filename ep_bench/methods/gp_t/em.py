@@ -20,11 +20,11 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, psi
+from scipy.special import digamma, gammaln
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
-from ep_bench.covariances.map_search import search, starting_points, warn
+from ep_bench.covariances.map_search import judged, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import fixed_scales
 from ep_bench.methods.gp_t.posterior import InferenceResult
@@ -57,9 +57,10 @@ def learn(
             error = failure
     if not found:
         raise error
-    best = min(found, key=lambda one: one[0].value)
-    warn(best[0], hyper, config.steps)
-    return best
+    best, at = min(found, key=lambda one: one[0].value)
+    best = judged(best, hyper)
+    warn(best, hyper, config.steps)
+    return best, at
 
 
 def _run(
@@ -86,7 +87,7 @@ def maximised(
     """Return the hyperparameters (P,) after one M step from theta (P,), given the result ``at`` of the E step."""
     D, nu = at.precisions, math.exp(theta[-1])
     # 1 / V ~ Gamma((nu + 1) / 2, (nu + 1) / (2 D))
-    mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - psi(0.5 * (nu + 1.0))
+    mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - digamma(0.5 * (nu + 1.0))
     likelihood = np.isin(np.arange(len(theta)), [len(theta) - 2, len(theta) - 1])
 
     def targets(point: Array) -> tuple[float, Array]:
@@ -109,7 +110,7 @@ def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_pr
     nu, s2 = math.exp(log_nu), math.exp(log_nu + 2.0 * log_sigma)
     value = 0.5 * nu * (math.log(0.5 * s2) - mean_log) - gammaln(0.5 * nu) - 0.5 * s2 * mean_precision
     by_sigma = nu - s2 * mean_precision
-    by_nu = 0.5 * nu * (math.log(0.5 * s2) - mean_log + 1.0 - psi(0.5 * nu)) - 0.5 * s2 * mean_precision
+    by_nu = 0.5 * nu * (math.log(0.5 * s2) - mean_log + 1.0 - digamma(0.5 * nu)) - 0.5 * s2 * mean_precision
     return n * value, n * np.array([by_sigma, by_nu])
 
 

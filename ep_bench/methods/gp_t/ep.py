@@ -32,7 +32,7 @@ import numpy as np
 from ep_bench.methods.gp_t.double_loop import double_loop
 from ep_bench.methods.gp_t.newton import polish
 from ep_bench.methods.gp_t.posterior import InferenceResult
-from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, inferred, log_evidence, sites
+from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, inferred, sites
 from ep_bench.methods.gp_t.sweeps import parallel, sequential
 from ep_bench.types import Array
 
@@ -63,14 +63,6 @@ class EPLimits(NamedTuple):
 
 
 LIMITS = EPLimits(CLOSE, 1000)
-
-
-class SchemeTrace(NamedTuple):
-    """The course of a scheme, with one entry per sweep or per round of the outer loop."""
-
-    mismatch: Array  # (T,) infinite if a cavity was improper
-    log_evidence: Array  # (T,) nats, NaN if a cavity was improper
-    precisions: Array  # (T, N) of the sites
 
 
 class StageEnd(NamedTuple):
@@ -108,40 +100,14 @@ def infer(
     raise FloatingPointError(f"expectation propagation did not converge; {', '.join(tried)}")
 
 
-def trace(
-    K: Array, y: Array, nu: float, scale: float, eta: float, scheme: Scheme, damping: float, rounds: int,
-    before: int = 0,
-) -> SchemeTrace:  # fmt: skip
-    """Return the course of a plain scheme from empty sites over ``rounds``, of which ``before`` are parallel sweeps.
-
-    It is shorter if the scheme cannot continue.
-    """
-    model = SiteModel(K, y, nu, scale, eta)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        path = list(islice(parallel(model, empty(model), damping), before))
-        last = path[-1] if path else empty(model)
-        path += islice(_scheme(model, last, scheme, damping), rounds - before)
-        evidence = [log_evidence(now, eta) for now in path]
-    return SchemeTrace(
-        np.array([now.mismatch for now in path]), np.array(evidence), np.array([now.tau for now in path])
-    )
-
-
-def _scheme(model: SiteModel, start: SitePosterior, scheme: Scheme, damping: float) -> Iterator[SitePosterior]:
-    if scheme == "double_loop":
-        return double_loop(model, start)
-    if scheme in ("parallel", "sequential"):
-        return (parallel if scheme == "parallel" else sequential)(model, start, damping)
-    raise ValueError(f"no plain scheme: {scheme}")
-
-
 def _stages(
     model: SiteModel, damping: float, scheme: Scheme, start: Start | None, limits: EPLimits
 ) -> Iterator[tuple[str, StageEnd]]:
     if scheme == "double_loop":
         yield "double loop", _double_loop(model, empty(model), limits)
     elif scheme != "robust":
-        yield f"{scheme} {damping:g}", _plain(_scheme(model, empty(model), scheme, damping), limits)
+        sweeps = (parallel if scheme == "parallel" else sequential)(model, empty(model), damping)
+        yield f"{scheme} {damping:g}", _plain(sweeps, limits)
     else:
         yield from _robust(model, damping, start, limits)
 

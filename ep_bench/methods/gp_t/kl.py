@@ -52,24 +52,34 @@ class KLFit(NamedTuple):
 def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array] | None = None) -> InferenceResult:
     """Return the maximum of the bound for full covariances K (N, N) and targets y (N,).
 
-    ``start`` are L and b (N,). Raises FloatingPointError, with the mismatch, if no stationary point is found.
+    ``start`` are L and b (N,). If the steps end without one, the point of the smallest mismatch counts if that is below
+    ``VERIFIED``. Raises FloatingPointError, with the mismatch, if no stationary point is found.
     """
     first = (nu + 1.0) / (nu * scale**2 + y**2 + K.diagonal())
     now = _at(K, y, start[1], start[0], nu, scale) if start is not None else None
     now = now or _at(K, y, first * y, first, nu, scale)
-    gap, step = np.inf, 0
+    closest, smallest, step = now, np.inf, 0
     history: list[tuple[Array, Array]] = []
     while now is not None and step < STEPS:
-        v = now.posterior.variance
-        off = np.sqrt(v) * (now.means.slope - now.posterior.weights), v * (now.means.curvature - now.precisions)
-        gap = float(np.abs(off).max())
+        gap = _mismatch(now)
+        if gap < smallest:
+            closest, smallest = now, gap
         if gap < CLOSE:
             return _ended(now, nu, step)
         after = _ascent_step(K, y, now, history, nu, scale)
         if after is None and gap < VERIFIED:
             return _ended(now, nu, step)
         now, step = after, step + 1
-    raise FloatingPointError(f"KL: no stationary point found; mismatch {gap:.2g} after {step} steps")
+    if closest is not None and smallest < VERIFIED:
+        return _ended(closest, nu, step)
+    raise FloatingPointError(f"KL: no stationary point found; mismatch {smallest:.2g} after {step} steps")
+
+
+def _mismatch(now: KLFit) -> float:
+    """Return the mismatch of weights, times sqrt(v), and of precisions, times v, of all data points."""
+    v = now.posterior.variance
+    off = np.sqrt(v) * (now.means.slope - now.posterior.weights), v * (now.means.curvature - now.precisions)
+    return float(np.abs(off).max())
 
 
 def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> LikelihoodMeans:

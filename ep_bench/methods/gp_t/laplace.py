@@ -1,4 +1,4 @@
-"""Laplace's method, Jylanki et al. (2011), section 3.1, at a verified mode.
+"""Laplace's method, Jylanki et al. (2011), section 3.2, at a verified mode.
 
 r = y - f,  q = nu sigma^2 + r^2,  g = (nu + 1) r / q,  W = (nu + 1) (nu sigma^2 - r^2) / q^2 of any sign;
 at the mode f = K g, and log Z = log p(y | f) - f' K^-1 f / 2 - log |I + K W| / 2.

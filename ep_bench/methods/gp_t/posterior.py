@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
-from scipy.special import psi
+from scipy.special import digamma
 
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import jit
@@ -203,6 +203,6 @@ def by_likelihood(logarithm: Array, ratio: Array, nu: float) -> Array:
 
     ``logarithm`` is log(1 + u^2 / (nu sigma^2)) and ``ratio`` u^2 / (nu sigma^2 + u^2), or their means, (N,) each.
     """
-    constant = 0.5 * (psi(0.5 * (nu + 1.0)) - psi(0.5 * nu) - 1.0 / nu)
+    constant = 0.5 * (digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - 1.0 / nu)
     by_nu = len(ratio) * constant - 0.5 * logarithm.sum() + 0.5 * (nu + 1.0) / nu * ratio.sum()
     return np.array([(nu + 1.0) * ratio.sum() - len(ratio), nu * by_nu])

@@ -82,8 +82,8 @@ def empty(model: SiteModel) -> SitePosterior:
     return found
 
 
-def psi(precision: Array, shift: Array) -> Array:
-    """Return psi (N,) of precisions and precision-times-means (N,)."""
+def log_normaliser(precision: Array, shift: Array) -> Array:
+    """Return psi (N,), as above, of precisions and precision-times-means (N,)."""
     return np.asarray(0.5 * shift**2 / precision - 0.5 * np.log(precision))
 
 
@@ -93,7 +93,7 @@ def log_evidence(now: SitePosterior, eta: float) -> float:
     precision, shift = now.cavity
     with np.errstate(invalid="ignore"):
         # tilted[0] includes the normaliser of the cavity as a density, so the difference of psi enters
-        terms = now.tilted[0] + psi(precision, shift) - psi(1.0 / variance, mean / variance)
+        terms = now.tilted[0] + log_normaliser(precision, shift) - log_normaliser(1.0 / variance, mean / variance)
     return float(terms.sum() / eta + 0.5 * (now.b @ mean - log_determinant))
 
 

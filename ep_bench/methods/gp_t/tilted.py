@@ -22,6 +22,7 @@ from ep_bench.types import Array
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 DEPTH = 42.0  # nats below the maximum at which the integrand is cut off
+FAR = 1e4  # standard deviations of the cavity between the modes, above which a negligible mode is left out
 STEPS = 60  # maximum of reweighted steps
 SERIES = 1e4  # degrees of freedom above which the series is exact in double precision
 
@@ -117,6 +118,8 @@ def fill(m: Any, v: Any, y: Any, nu: float, s2: float, eta: float, nodes: Any, w
         by_m, by_y = _find_mode(mi, mi, vi, yi, nu, s2, eta), _find_mode(yi, mi, vi, yi, nu, s2, eta)
         high_m, high_y = _height(by_m, mi, vi, yi, nu, s2, eta), _height(by_y, mi, vi, yi, nu, s2, eta)
         mode, top = (by_m, high_m) if high_m > high_y else (by_y, high_y)
+        if abs(by_y - by_m) > FAR * math.sqrt(vi) and min(high_m, high_y) < top - DEPTH:
+            by_m = by_y = mode  # panels over the gap would take a time in proportion to its length
         low = _limit(min(by_m, by_y), -1.0, top - DEPTH, mi, vi, yi, nu, s2, eta)
         high = _limit(max(by_m, by_y), 1.0, top - DEPTH, mi, vi, yi, nu, s2, eta)
         start = min(max(yi, low), high)

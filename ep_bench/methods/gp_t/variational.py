@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, psi
+from scipy.special import digamma, gammaln
 
 from ep_bench.methods.gp_t.posterior import InferenceResult, by_likelihood
 from ep_bench.methods.gp_t.tilted import log_constant
@@ -166,10 +166,10 @@ def _newton(K: Array, y: Array, now: BoundedPosterior, nu: float, s2: float) -> 
 def _factorised(now: BoundedPosterior, y: Array, nu: float, s2: float) -> float:
     """Return E log p(y, f, V) - E log q(f) q(V) (nats), with q(V) optimal given q(f)."""
     shape, log_rate = 0.5 * (nu + 1.0), np.log(0.5 * (s2 + now.square))
-    log_V, D = log_rate - psi(shape), _step(now, nu, s2)
+    log_V, D = log_rate - digamma(shape), _step(now, nu, s2)
     targets = -0.5 * (math.log(2.0 * math.pi) + log_V + D * now.square)
     scales = 0.5 * nu * math.log(0.5 * s2) - gammaln(0.5 * nu) - (0.5 * nu + 1.0) * log_V - 0.5 * s2 * D
-    entropy = shape + log_rate + gammaln(shape) - (1.0 + shape) * psi(shape)
+    entropy = shape + log_rate + gammaln(shape) - (1.0 + shape) * digamma(shape)
     traces = float((1.0 - now.resolvent.diagonal() / now.D).sum())  # of D S
     divergence = 0.5 * (now.log_determinant - traces + float(now.weights @ (y - now.weights / now.D)))
     return float((targets + scales + entropy).sum()) - divergence

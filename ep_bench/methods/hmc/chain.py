@@ -94,7 +94,7 @@ class HMCChain:
         """Return the noise standard deviation, those (G,) of the prior per group, and predictions (M,)."""
         walker = self.walker
         rows, predictions = walker.model.rows, np.empty((1, len(self._inputs)))
-        work = walker.work._replace(workspace=None)  # the type that ``predict`` uses, so that one kernel serves both
+        work = walker.work._replace(rectified=None)  # the type that ``predict`` uses, so that one kernel serves both
         residuals.fill_outputs(self._inputs, walker.w[None], rows.layers, rows.kind, work, predictions)
         return {
             "noise_deviation": math.sqrt(walker.noise),

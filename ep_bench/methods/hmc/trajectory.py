@@ -40,7 +40,7 @@ def potential(
 
     Weights w and prior precisions tau are (P,).
     """
-    error = chosen_half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, work.workspace, work.S, g)
+    error = chosen_half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, work.rectified, work.S, g)
     for i in range(w.size):
         g[i] = beta * g[i] + tau[i] * w[i]
     return beta * error + kinetic(w, tau), error

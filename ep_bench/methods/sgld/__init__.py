@@ -128,9 +128,31 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         is too large at the monitored inputs (``numerics.mcmc_diagnostics``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    layers, rows = mlp.layout(X.shape[1], config.hidden), min(config.batch_size, len(y))
-    steps = -(-len(y) // rows)  # per epoch
-    epochs = passes(config, len(y))
+    layers = mlp.layout(X.shape[1], config.hidden)
+    run = _sampled(X, y, layers, config, rng)
+    variances = np.array([softplus(kappa) for kappa in run.samples[:, -1].tolist()])
+    weights = run.samples[:, :-1].copy()
+    chains, found = _monitored(mcmc_diagnostics.monitored_inputs(X, rng), weights, variances, layers)
+    kept = slice(int(np.ceil(config.burn_in * len(run.squares))), None)
+    reason = not_stationary(np.array(run.trace["log_joint_a_row"][kept]), np.array(run.squares[kept]), y)
+    _warn(reason or mcmc_diagnostics.unmixed(found, f"{len(weights)} samples of one chain; more epochs may help"))
+    mixture, chain = run.step_sizes / run.step_sizes.sum(), np.zeros(len(weights), dtype=np.int64)
+    return State(layers, weights, variances, mixture, chain, chains, found), run.trace
+
+
+class ChainRun(NamedTuple):
+    """The samples of a run, and its values per epoch."""
+
+    samples: Array  # (S, P + 1) weights and kappa
+    step_sizes: Array  # (S,) relative to the first one
+    trace: dict[str, list[float]]
+    squares: list[float]  # mean squared residuals
+
+
+def _sampled(X: Array, y: Array, layers: Indices, config: Config, rng: np.random.Generator) -> ChainRun:
+    """Run the chain on data X (n, d), y (n,). Raises FloatingPointError as ``fit`` does."""
+    rows = min(config.batch_size, len(y))
+    steps, epochs = -(-len(y) // rows), passes(config, len(y))
     due = _sample_steps(config, steps * epochs)
     schedule, prior = _schedule(config, len(y), steps * epochs), _prior(config)
     start = config.noise_variance or 1.0
@@ -149,16 +171,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         trace["log_joint_a_row"].append(-energy / len(y))
         trace["noise_deviation"].append(float(np.sqrt(softplus(theta[-1]))))
         trace["step_size"].append(schedule.weights * factor(schedule, (number + 1) * steps - 1))
-    kept = slice(int(np.ceil(config.burn_in * epochs)), None)
-    sizes = np.array([factor(schedule, t) for t in due.tolist()])
-    variances = np.array([softplus(kappa) for kappa in samples[:, -1].tolist()])
-    weights = samples[:, :-1].copy()
-    chains, found = _monitored(mcmc_diagnostics.monitored_inputs(X, rng), weights, variances, layers)
-    reason = not_stationary(np.array(trace["log_joint_a_row"][kept]), np.array(squares[kept]), y)
-    _warn(reason or mcmc_diagnostics.unmixed(found, f"{len(samples)} samples of one chain; more epochs may help"))
-    return State(
-        layers, weights, variances, sizes / sizes.sum(), np.zeros(len(samples), dtype=np.int64), chains, found
-    ), trace
+    return ChainRun(samples, np.array([factor(schedule, t) for t in due.tolist()]), trace, squares)
 
 
 def passes(config: Config, n: int) -> int:

@@ -38,7 +38,7 @@ from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.map_search import prepared, starting_points, warn
+from ep_bench.covariances.map_search import judged, prepared, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
@@ -104,8 +104,8 @@ class Config(GaussianProcessConfig):
     )
     noise_floor: PositiveFloat | None = Field(
         None,
-        description="minimum of the learned noise variance, as a fraction of the variance of the target; null: 1e-8; "
-        "ours",
+        description="minimum of the learned noise variance, in squared units of the training target: a fraction of its "
+        "variance if the target is standardised; null: 1e-8; ours",
         json_schema_extra={NEUTRAL: None},
     )
 
@@ -122,7 +122,7 @@ class State(NamedTuple):
     posterior: Array  # (M, M) R of S^-1 = R R' in its lower triangle
     jitter: float  # added to the diagonal of K_uu, relative to its mean
     log_evidence: float  # of FITC, or the variational bound; nats, without the prior of the hyperparameters
-    n_iterations: int  # of the search over all parameters; 0 if nothing was learned
+    n_iterations: int  # of the search over all parameters; 0 if nothing is learned, or if it starts at its optimum
     converged: bool
 
     @property
@@ -139,10 +139,12 @@ def fit(
     ``inducing_inputs`` (M, d), standardised units, replace those of k-means: they start the search, or are used as they
     are if nothing is learned.
 
-    Returns the state and a trace with one value per iteration: ``objective`` (the negative log posterior density of
-    the logarithms of the hyperparameters up to a constant, nats, divided by n), ``log_evidence`` (nats) and
-    ``noise_deviation`` (the standard deviation of the noise). With minibatches there is one value per epoch, and the
-    first two are means over the estimates.
+    Returns the state and a trace with one value per iteration of the search over all parameters: ``objective`` (the
+    negative log posterior density of the logarithms of the hyperparameters up to a constant, nats, divided by n),
+    ``log_evidence`` (nats) and ``noise_deviation`` (the standard deviation of the noise). The searches with fixed
+    inducing inputs before it are not included. There is no value if they end at an optimum for all parameters, as with
+    an inducing input at each distinct input. With minibatches there is one value per epoch, and the first two are means
+    over the estimates.
 
     Warns with scikit-learn's ConvergenceWarning if the objective has not converged, or if a variance is at a limit of
     the search. Raises FloatingPointError if no start has a finite evidence, and ValueError if fixed values or inducing
@@ -159,6 +161,7 @@ def fit(
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
     with threadpool_limits(1):  # threads are slower for such small matrices, and rounding errors depend on their number
         found, words = _learn(problem, config, inducing, rng)
+        found = judged(found, problem.hyper)
         state = _state(problem, *split(problem, found.point), found.iterations, found.converged)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
@@ -244,7 +247,7 @@ def _trace(found: Optimum, problem: SparseGPProblem) -> dict[str, list[float]]:
     thetas = [split(problem, point)[0] for point, _ in found.path]
     values = [value for _, value in found.path]
     return {
-        "objective": [value / len(problem.y) for value in values],
+        "objective": [value / problem.replicates.data_points for value in values],
         "log_evidence": [
             -value - problem.hyper.log_prior(theta)[0] for theta, value in zip(thetas, values, strict=True)
         ],

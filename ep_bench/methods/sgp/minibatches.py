@@ -93,7 +93,8 @@ def optimise(
             values.append(value)
         path.append((whole(point), float(np.mean(values))))
     last, value = path[-1]
-    return Optimum(last, value, int(state.steps[0]), has_settled([value / count for _, value in path]), path)
+    settled = has_settled([value / problem.replicates.data_points for _, value in path])
+    return Optimum(last, value, int(state.steps[0]), settled, path)
 
 
 def minibatches(order: Indices, size: int) -> list[Indices]:

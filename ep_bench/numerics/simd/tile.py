@@ -9,9 +9,8 @@ compiled for each shape. With ``i`` an input, ``W`` (n, C WIDTH) weights row by 
         A = plus_products(A, W, i * C * WIDTH, x, i, n)      # A[r] += W[i] x[r, i]
 
 The functions take contiguous arrays of one dimension and one type, doubles or single-precision floats, and indices of
-their first elements; a register has WIDTH of them. Bounds are not
-checked. Products and sums may fuse into one rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array
-(R, C, WIDTH).
+their first elements; a register has WIDTH of them. Bounds are not checked. Products and sums may fuse into one
+rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array (R, C, WIDTH).
 """
 
 # Numba calls the functions below and compares their signatures by the names of the arguments.
