@@ -144,7 +144,7 @@ def _contract(
             weight[j] = factor * row[j]
         if lower:
             weight[i] *= 0.5
-        weight[count : padded(count)] = 0.0
+        weight[count : (count + WIDTH - 1) // WIDTH * WIDTH] = 0.0
         angles, sums = spread(0.0), spread(0.0)
         for j in range(0, count, WIDTH):
             a, w, h = load(twice, j), load(weight, j), load(root, j)

@@ -24,7 +24,7 @@ import numpy as np
 from ep_bench.covariances.protocol import columns
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.simd.vector import WIDTH, load, padded, select_above, spread, square_root, store, total
+from ep_bench.numerics.simd.vector import WIDTH, load, select_above, spread, square_root, store, total
 from ep_bench.types import Array
 
 Kind = Literal["se", "matern32", "matern52"]
@@ -104,7 +104,7 @@ def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradien
             weight[j] = factor * row[j]
         if lower:
             weight[i] *= 0.5
-        weight[count : padded(count)] = 0.0
+        weight[count : padded_(count)] = 0.0
         gradient[-1] += _dot(weight, value, count)
         for j in range(count):
             weight[j] *= slope[j]
@@ -115,7 +115,7 @@ def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradien
 def _contract_both(P: Any, Q: Any, kind: int, A: Any, work: Any, gradient: Any, out: Any) -> None:
     """Do as ``_contract``, and add the sums over i of A_ij f (p_i - q_j) to ``out``, which has the layout of Q."""
     value, slope, weight = work[0], work[1], work[2]
-    count, width = A.shape[1], padded(A.shape[1])
+    count, width = A.shape[1], padded_(A.shape[1])
     weight[count:width] = 0.0
     for i in range(P.shape[0]):
         row, p = A[i], P[i]
@@ -133,6 +133,12 @@ def _contract_both(P: Any, Q: Any, kind: int, A: Any, work: Any, gradient: Any, 
                 s = s + w * t
                 store(out, at + j, load(out, at + j) + w)
             gradient[k] += total(s)
+
+
+@jit(relaxed=FUSE, inline=True)
+def padded_(n: int) -> int:
+    """Return n rounded up to whole registers."""
+    return (n + WIDTH - 1) // WIDTH * WIDTH
 
 
 @jit(relaxed=FUSE)

@@ -131,7 +131,8 @@ def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
 
     Raises ValueError if the number of columns of X is not the number of inputs.
     """
-    mlp.check_inputs(X, layers)
+    if X.ndim != 2 or X.shape[1] != layers[0, 1]:
+        raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
     out = np.empty((len(W), len(X)))
     rows = np.array(X, dtype=np.float64, order="C")
     fill_outputs(rows, np.ascontiguousarray(W), layers, kind, workspace(layers, kind), out)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.models.mlp import column_sums
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.normal import SHIFT, normal_tail
@@ -74,7 +73,7 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, S: Any, df: Any, g: Any, D: An
         else:
             above = D[(l + 1) % 2, : rows * n_out].reshape(rows, n_out)
             np.dot(inputs.T, above, g[offset:end].reshape(n_in, n_out))
-            column_sums(above, g[end : end + n_out])
+            _column_sums(above, g[end : end + n_out])
             if l > 0:
                 np.dot(above, w[offset:end].reshape(n_in, n_out).T, below.reshape(rows, n_in))
                 slopes = S[at : at + rows * n_in]
@@ -134,3 +133,12 @@ def _output_gradient(df: Any, v: Any, S: Any, below: Any) -> None:
     for b in range(df.size):
         for j in range(n):
             below[b * n + j] = df[b] * v[j] * S[b * n + j]
+
+
+@jit(relaxed=REORDER, inline=True)
+def _column_sums(A: Any, out: Any) -> None:
+    """Write the sums (n,) of the columns of A (B, n)."""
+    out[:] = 0.0
+    for b in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[j] += A[b, j]

@@ -42,7 +42,7 @@ _FUSE = ("contract",)
 
 def padded(n: int) -> int:
     """Return n rounded up to a multiple of WIDTH."""
-    return (n + WIDTH - 1) // WIDTH * WIDTH
+    return -(-n // WIDTH) * WIDTH
 
 
 def aligned(n: int, fill: float = 0.0) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -272,11 +272,6 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:
 
     kind = LANES if vector else types.float64
     return kind(kind), generate
-
-
-@overload(padded, strict=False)
-def _overload_padded(n: Any) -> Any:
-    return lambda n: (n + WIDTH - 1) // WIDTH * WIDTH
 
 
 @overload(load, strict=False)
