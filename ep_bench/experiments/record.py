@@ -55,8 +55,8 @@ class Experiment:
     of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows, and is not shown if
     it has no others. ``tolerance`` is the largest difference of equal numbers of two summaries from different
     processors, relative to the largest absolute value of their column; None if such summaries cannot be compared,
-    because they depend on single random draws. ``measured`` has the columns of the summary that are computed from
-    times, apart from those with ``seconds`` in their name.
+    because they depend on single random draws or on rounding errors. ``measured`` has the columns of the summary that
+    are computed from times, apart from those with ``seconds`` in their name.
     """
 
     name: str

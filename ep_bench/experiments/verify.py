@@ -40,7 +40,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
         raise UserError("its version, its options or the version of one of its methods has changed")
     tolerance = EXACT if same_arithmetic(lock.get("environment", {})) else get(name).tolerance
     if tolerance is None:
-        raise UserError("its statistics depend on single random draws, which differ on another processor")
+        raise UserError(
+            "its numbers depend on single random draws or rounding errors, which differ on another processor"
+        )
     with tempfile.TemporaryDirectory() as folder:
         again = experiments.run(name, lock["options"], lock["seed"], Path(folder) / "again", study.name, jobs)
         before, now = _rows(study.folder), _rows(again)
