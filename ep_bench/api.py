@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
@@ -52,6 +53,8 @@ def run(
         problem = "an experiment has no cells; run it with `ep-bench run`"
         raise UserError(problem, where=str(read.path), found=read.experiment)
     plan = make_plan(read, Path(results))
+    for line in plan.warnings():
+        warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)
     run_plan(plan, plan, RunOptions(jobs=jobs, quiet=quiet))
     return load_results(plan.folder)
 

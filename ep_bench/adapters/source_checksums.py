@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 
 def source_checksum(target: Any) -> str:
-    """Return the checksum of the modules of a class's package or, for a single module, of its file and its siblings."""
+    """Return the checksum of the modules of a class's package or, for a single module, of its file and its siblings.
+
+    It is ``unknown`` without source files, such as for a package in an archive.
+    """
+    while isinstance(target, functools.partial):
+        target = target.func
     top = sys.modules.get(str(getattr(target, "__module__", "")).partition(".")[0])
-    file = getattr(top, "__file__", None)
-    if file is not None and hasattr(top, "__path__"):
-        folder = Path(file).parent
-        sums = hashlib.sha256()
-        for path in sorted(folder.rglob("*.py")):
-            sums.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-        return f"package {sums.hexdigest()[:16]}"
-    source = inspect.getsourcefile(target)
+    folders = getattr(top, "__path__", None)
+    if folders is not None:
+        sums = [hashlib.sha256(name + content).digest() for name, content in _modules(list(folders))]
+        return f"package {hashlib.sha256(b''.join(sums)).hexdigest()[:16]}" if sums else "unknown"
+    try:
+        source = inspect.getsourcefile(target)
+    except TypeError:  # no class and no function
+        source = None
     return "; ".join(checksums(Path(source))) if source else "unknown"
+
+
+def _modules(folders: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield relative path and content of the modules in the folders of a package."""
+    for folder in sorted(map(Path, folders)):
+        for path in sorted(folder.rglob("*.py")):
+            if path.is_file() and not path.name.startswith("."):
+                yield path.relative_to(folder).as_posix().encode() + b"\0", path.read_bytes()
 
 
 def checksums(path: Path) -> tuple[str, ...]:

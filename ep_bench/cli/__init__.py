@@ -26,8 +26,10 @@ def main() -> NoReturn:
     try:
         code = _run()
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # the reader of the output has exited; Click then raises SystemExit
-        discard(sys.stdout)
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code != 1:
+            raise  # such as that of a shell's completion
+        discard(sys.stdout)  # the reader of the output has exited; Click then raises SystemExit with code 1
         discard(sys.stderr)
         code = EXIT_UNREAD
     sys.exit(code if isinstance(code, int) else 0)

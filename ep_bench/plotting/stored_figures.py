@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ import numpy as np
 from ep_bench.plotting.page import Picture
 
 FILE = "drawn.json"
+_OF_REPORT = re.compile(r"figures/[\w-][^/\\]*\.svg|tables/[\w-][^/\\]*\.(csv|md|tex)")  # files that a report writes
 CODE = ("plotting", "report", "experiments", "convergence.py")  # of ep_bench; decides how figures look
 Drawn = TypeVar("Drawn", bound="Picture | Sequence[Picture]")
 Entry = Mapping[str, str]  # name, caption, alt, svg (its checksum)
@@ -48,7 +50,7 @@ class StoredFigures:
         """Return the figures by call, and the names of all figures and tables of the earlier report."""
         try:
             stored = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
-            written = frozenset(map(str, stored.get("written", ())))
+            written = frozenset(name for name in map(str, stored.get("written", ())) if _OF_REPORT.fullmatch(name))
             return dict(stored["figures"]) if stored["code"] == self.code else {}, written
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return {}, frozenset()  # no file, or one of another form: all figures are drawn
@@ -82,12 +84,11 @@ _CURRENT: ContextVar[StoredFigures | None] = ContextVar("stored_figures", defaul
 
 
 @contextmanager
-def taking_over(folder: Path) -> Iterator[StoredFigures]:
-    """Take over unchanged figures of ``folder`` within the context."""
-    stored = StoredFigures(folder)
+def taking_over(stored: StoredFigures) -> Iterator[None]:
+    """Take over unchanged figures within the context."""
     token = _CURRENT.set(stored)
     try:
-        yield stored
+        yield
     finally:
         _CURRENT.reset(token)
 

@@ -18,7 +18,11 @@ def complete_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, number)
+            os.set_inheritable(number, True)
+            if null != number:
+                os.close(null)
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 lives as long as the process
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -27,10 +31,10 @@ def complete_streams() -> None:
 
 
 def print_line(line: str, stream: TextIO) -> None:
-    """Print a line; if the reader of the stream has exited, discard this line and all later ones."""
+    """Print a line; if the stream cannot be written, as after its reader has exited, discard this and later lines."""
     try:
         print(line, file=stream, flush=True)
-    except BrokenPipeError:
+    except OSError:
         discard(stream)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
-from ep_bench.plotting.stored_figures import FILE, taking_over
+from ep_bench.plotting.stored_figures import FILE, StoredFigures, taking_over
 from ep_bench.report import merge, page_data, render_html, render_markdown, selected_cells
 from ep_bench.report.changed_trees import note_changed_trees
 from ep_bench.report.context import ReportContext
@@ -42,7 +42,8 @@ def write(
     report = ReportContext(merged, all_figures=drawn, internal_traces=bool(all_figures))
     out = Path(out) if out is not None else Path(folders[0]) / "report"
     figures = out / "figures"
-    with nullcontext() if pdf else taking_over(figures) as stored:
+    stored = StoredFigures(figures)
+    with nullcontext() if pdf else taking_over(stored):  # stored figures have no PDF
         found = sections(report)
     page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
     texts = {out / "report.html": page, out / "report.md": render_markdown.page(report.title, report.summary, found)}
@@ -54,10 +55,17 @@ def write(
     written = {f"tables/{name}" for part in every for name in part.files} | {
         f"figures/{one.name}.svg" for one in pictures
     }
-    if stored is not None and written:
+    if written:
         texts[figures / FILE] = stored.text(written)
     for path, text in texts.items():
         store.write_atomically(path, text)
-    for name in stored.written - written if stored is not None else ():
-        (out / name).unlink(missing_ok=True)
+    for name in stored.written - written:
+        _remove(out / name)
     return [*texts, *(path for picture in pictures for path in picture.write(figures, pdf=pdf))]
+
+
+def _remove(path: Path) -> None:
+    """Remove a figure, with its PDF, or a table of an earlier report, if it is still there."""
+    for file in (path, path.with_suffix(".pdf")) if path.suffix == ".svg" else (path,):
+        with suppress(OSError):
+            file.unlink()

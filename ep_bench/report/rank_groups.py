@@ -44,8 +44,8 @@ class RankedPair:
     Attributes
     ----------
     published : average rank of the second minus that of the first, over data sets; NaN without a source
-    ours : the same difference of our ranks, over data sets
-    cd : critical difference of our ranks over data sets, NaN if Nemenyi's test is withheld
+    ours : the same difference of our ranks, over independent draws or, else, over data sets
+    cd : critical difference of these ranks, NaN if Nemenyi's test is withheld
     ahead : fractions of blocks on which the first scores better (ties count half): published data sets, our data sets,
         our data sets times splits
     """
@@ -181,9 +181,14 @@ def collect(merged: MergedStudies) -> list[RankGroupResult]:
 
 
 def _ranks_the_same(first: RankGroupResult, second: RankGroupResult) -> bool:
-    """Return whether two groups rank the same methods next to the same source."""
+    """Return whether two groups rank the same methods next to the same source, and the first has all listed pairs."""
     ranked = [[(one.score, set(one.own)) for one in group.standings] for group in (first, second)]
-    return bool(ranked[0]) and ranked[0] == ranked[1] and first.source == second.source
+    return (
+        bool(ranked[0])
+        and ranked[0] == ranked[1]
+        and first.source == second.source
+        and {*second.pairs} <= {*first.pairs}
+    )
 
 
 def _repetition(group: RankGroupResult, name: str) -> RankGroupResult:

@@ -98,6 +98,7 @@ class Ranking:
     blocks: str
     datasets: tuple[str, ...]
     left_out: tuple[str, ...]  # methods that are not complete on all of these data sets
+    unbounded: tuple[str, ...]  # data sets that do not count, because this log-likelihood has no upper bound there
     incomplete: int  # blocks omitted because a method has no score there
     independent: bool  # whether no two blocks have data points in common
     ranks: pd.DataFrame  # (N, k)
@@ -283,6 +284,8 @@ def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
     left_out = tuple(method for method in table.methods if method not in methods)
     datasets = [table.datasets[rows[i]] for i in subset.datasets]
     every = pivot(merged, table.score)[methods]
+    every = every[every.index.get_level_values("dataset").isin([table.datasets[i] for i in rows])]
+    unbounded = tuple(name for i, name in enumerate(table.datasets) if i not in rows)
     splits = every[every.index.get_level_values("dataset").isin(datasets)]
     means = splits.groupby(level="dataset", sort=False).mean()
     draws = set(datasets) <= independent_draws(merged)
@@ -291,6 +294,7 @@ def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
         score=table.score,
         datasets=datasets,
         left_out=left_out,
+        unbounded=unbounded,
         marks=marks_of(merged, methods, datasets),
         repeated=(repeated := same_data(merged, datasets)),
     )
@@ -322,6 +326,7 @@ def ranking_of(
     score: Score,
     datasets: Sequence[str],
     left_out: tuple[str, ...] = (),
+    unbounded: tuple[str, ...] = (),
     incomplete: int = 0,
     independent: bool = True,
     marks: Mapping[str, str] | None = None,
@@ -338,6 +343,7 @@ def ranking_of(
         blocks=blocks,
         datasets=tuple(datasets),
         left_out=left_out,
+        unbounded=unbounded,
         incomplete=incomplete,
         independent=independent,
         ranks=table,

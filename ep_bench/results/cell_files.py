@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
@@ -17,6 +18,7 @@ from ep_bench.results.forms import Each, Keys, problem
 from ep_bench.types import COLUMNS, STATUSES, TEXT_COLUMNS, Record
 
 CELLS = "cells"
+_DRAFT = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")  # as ``write_atomically`` names its temporary files
 _FIELDS = {each.name for each in fields(Record)}
 _ROW = Keys({"cell": str, "method": str, "dataset": str, "split": int, "status": str}, {"reason": str, "study": str})
 _FORM = Keys({"row": _ROW, "factors": dict}, {"provenance": dict, "traceback": str, "trace": Each(list), "notes": dict})
@@ -84,7 +86,7 @@ def set_aside(damaged: Iterable[Path]) -> None:
 def stamps(folder: Path) -> dict[str, int]:
     """Return the modification time of each cell file in nanoseconds, by hash."""
     found: dict[str, int] = {}
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder / CELLS) as entries:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder / CELLS) as entries:
         for entry in entries:
             if entry.name.endswith(".json"):
                 with contextlib.suppress(FileNotFoundError):
@@ -104,7 +106,8 @@ def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
 
 def remove_drafts(folder: Path, age: float = 600.0) -> None:
     """Remove temporary files of writers that were killed, if older than ``age`` seconds."""
-    for draft in [*folder.glob(".*.tmp"), *(folder / CELLS).glob(".*.tmp")]:
+    drafts = [*folder.glob(".*.tmp"), *(folder / CELLS).glob(".*.tmp")]
+    for draft in (path for path in drafts if _DRAFT.fullmatch(path.name)):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > age:
                 draft.unlink()

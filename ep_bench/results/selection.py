@@ -16,9 +16,9 @@ Wanted = Mapping[str, Sequence[str]]  # the globs of each key, of which one has 
 
 
 def selection(patterns: Iterable[str]) -> dict[str, list[str]]:
-    """Return the alternatives of each key of ``key=glob`` patterns. Raises UserError for an invalid pattern."""
+    """Return the alternatives of each key of ``key=glob`` patterns, or of one. Raises UserError for an invalid one."""
     wanted: dict[str, list[str]] = {}
-    for pattern in patterns:
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
         key, sign, glob = pattern.partition("=")
         if not sign:
             allowed = "KEY=GLOB; KEY: method, dataset or split"

@@ -42,14 +42,16 @@ def _not_plain(values: Mapping[str, Any]) -> UserError:
         where="study",
         field=spell(path) or None,
         found=UnquotedText(found),
-        allowed="for a class give 'package.module:Class' or './file.py:Class', for an array a list",
+        allowed="for a class 'package.module:Class' or './file.py:Class', for an array a list, for a NumPy number or "
+        "text float(...), int(...) or str(...)",
     )
 
 
 def _entries(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield the single values of nested mappings and lists, with their places."""
+    """Yield the keys and single values of nested mappings and lists, with their places."""
     if type(value) is dict:  # YAML has no other mappings, such as an OrderedDict
         for key, entry in value.items():
+            yield (*path, str(key)), key
             yield from _entries(entry, (*path, str(key)))
     elif type(value) in {list, tuple}:
         for index, entry in enumerate(value):

@@ -17,6 +17,7 @@ from ep_bench.spec.models import (
     Catalogue,
     Compare,
     FileEntry,
+    LeftOut,
     Limits,
     MethodEntry,
     Study,
@@ -86,7 +87,7 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
-        self._check_required(methods, datasets, file.overrides)
+        own = list(methods)
         union = StudyUnion(self.base, self.catalogue, self.problems)
         for i, part in enumerate(included):
             union.add(part, ("include", i))
@@ -100,6 +101,7 @@ class _Reader:
         names = labels_of_experiment(raw) if "experiment" in raw else labels_of_study(datasets, methods)
         comparisons = Comparisons(self.problems, *names)
         accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
+        self._check_required(own, datasets, file.overrides, left_out)
         comparisons.check_labels(compare)
         ranks = comparisons.ranks(file.ranks, self.catalogue.sources)
         overrides = file.overrides
@@ -319,7 +321,7 @@ class _Reader:
         for problem in self.catalogue.check_options(use, options, self.base):
             if not problem.path or problem.path[0] in own or problem.path == ("use",):
                 self.problems.add_option(place, _with_own_keys(problem))
-            elif problem.path[0] not in options:
+            elif problem.path[0] not in {*options, "random_state"}:  # a seed is given
                 self._required.append((place, problem))
 
     def _check_required(
@@ -327,13 +329,16 @@ class _Reader:
         methods: Sequence[MethodEntry],
         datasets: Sequence[DatasetRef],
         overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
+        left_out: Sequence[LeftOut],
     ) -> None:
-        """Record the required options that neither an entry, its search space nor overrides of all data sets give."""
+        """Record the required options that neither an entry, its search space nor overrides of its data sets give."""
         for place, problem in self._required:
             entry, name = methods[int(place[1])], problem.path[0]
-            blocks = [list(override_blocks(overrides, entry, ref)) for ref in datasets]
+            omitted = {one.dataset for one in left_out if one.method in {entry.use, entry.label}}
+            planned = [ref for ref in datasets if not {ref.name, ref.label} & omitted]
+            given = [any(name in block for block in override_blocks(overrides, entry, ref)) for ref in planned]
             searched = entry.tune is not None and name in (entry.tune.space or {})
-            if not searched and not all(any(name in block for block in found) for found in blocks):
+            if not searched and not all(given):
                 self.problems.add_option(place, problem)
 
     def _overrides(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import adapters
-from ep_bench.adapters import targets
+from ep_bench.adapters import source_checksums, targets
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.runner.execute import run_cell
@@ -133,6 +133,7 @@ def test_a_required_option_is_given_by_the_entry_its_search_or_overrides_of_all_
     (tmp_path / "mine.py").write_text(
         "class Needs:\n    def __init__(self, alpha): self.alpha = alpha\n"
         "    def fit(self, X, y): ...\n    def predict(self, X): ...\n"
+        "class Seeded(Needs):\n    def __init__(self, random_state): self.random_state = random_state\n"
     )
     head = "study: s\ndatasets: [cubic, yacht]\nmethods:\n  - {use: './mine.py:Needs', label: a"
 
@@ -144,6 +145,32 @@ def test_a_required_option_is_given_by_the_entry_its_search_or_overrides_of_all_
     for entry, more in (("", ""), ("", override + "}\n")):
         with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.alpha: \./mine\.py:Needs requires this option"):
             study(entry, more)
+    study("", "left_out: [{method: a, dataset: yacht, reason: slow}]\n" + override + "}\n")
+    (tmp_path / "sets.yaml").write_text("study: t\ndatasets: [cubic]\nmethods: [pbp]\n")
+    head = "study: s\ninclude: [sets.yaml]\nmethods:\n  - {use: './mine.py:Needs', label: a"
+    with pytest.raises(UserError, match="requires this option"):
+        study("")
+    head = "study: s\ndatasets: [cubic, yacht]\nmethods:\n  - {use: './mine.py:Seeded', label: a"
+    study("")
+    head = head.replace("Seeded", "Needs")
     study(", alpha: 1")
     study(", tune: {space: {alpha: [1, 2]}, score: rmse}")
     study("", override + ", yacht: {a: {alpha: 1}}}\n")
+
+
+def test_the_version_follows_namespace_packages_and_survives_odd_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "namespace_of_mine"
+    package.mkdir()
+    text = "import functools\nclass Cls:\n    def fit(self, X, y): ...\n    def predict(self, X): ...\n"
+    (package / "model.py").write_text(text + "Partial = functools.partial(Cls)\n")
+    (package / ".#model.py").symlink_to(tmp_path / "nowhere")  # as an editor locks a file
+    helper = package / "helper.py"
+    helper.write_text("A = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = {name: adapters.version(f"namespace_of_mine.model:{name}", tmp_path) for name in ("Cls", "Partial")}
+    assert first["Cls"] == first["Partial"]
+    helper.write_text("A = 2\n")
+    assert adapters.version("namespace_of_mine.model:Cls", tmp_path) != first["Cls"]
+    assert source_checksums.source_checksum(3) == "unknown"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 import pytest
@@ -68,3 +69,21 @@ def test_the_progress_of_a_run_needs_no_reader() -> None:
     with unread_stream() as stream, Progress({"a": 1.0, "b": 1.0}, 1, stream=stream) as shown:
         shown.finished(Record(row, {}))
         shown.message("still here")
+
+
+def test_the_script_of_a_shells_completion_ends_with_status_0() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ep_bench"], env={**os.environ, "_EP_BENCH_COMPLETE": "bash_source"}, capture_output=True
+    )
+    assert done.returncode == 0
+    assert b"_EP_BENCH_COMPLETE" in done.stdout
+
+
+def test_a_parallel_run_without_any_stream_has_all_cells(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 2}\n"
+        "methods: [{use: 'sklearn.linear_model:BayesianRidge'}]\n"
+    )
+    command = [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], cwd=tmp_path)
+    assert done.returncode == 0

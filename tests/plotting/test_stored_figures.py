@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.plotting import stored_figures
 from ep_bench.plotting.page import Picture
-from ep_bench.plotting.stored_figures import FILE, drawn_if_changed, input_hash, taking_over
+from ep_bench.plotting.stored_figures import FILE, StoredFigures, drawn_if_changed, input_hash, taking_over
 from ep_bench.plotting.style import finish
 
 drawn: list[str] = []
@@ -40,7 +40,8 @@ def several(numbers: Numbers) -> list[Picture]:
 def report(folder, numbers):
     """Draw as a report does; return the pictures and the functions that drew."""
     drawn.clear()
-    with taking_over(folder) as stored:
+    stored = StoredFigures(folder)
+    with taking_over(stored):
         pictures = [figure(numbers), *several(numbers)]
     folder.mkdir(exist_ok=True)
     for picture in pictures:

@@ -231,7 +231,14 @@ def test_figures_and_tables_of_an_earlier_report_are_removed(tmp_path, make_stud
     assert table.exists()
     lock = store.read_lock(folder)
     store.write_lock(folder, {key: value for key, value in lock.items() if key != "ranks"})
-    build([folder])
+    drawn = report / "figures" / "drawn.json"
+    precious = [tmp_path / "precious.txt", report / "report.html"]
+    precious[0].write_text("mine", encoding="utf-8")
+    content = json.loads(drawn.read_text())
+    content["written"] += ["../../../precious.txt", str(precious[0]), "report.html", "tables/.x.csv"]
+    drawn.write_text(json.dumps(content), encoding="utf-8")
+    build([folder], pdf=True)
+    assert all(path.exists() for path in precious)
     assert not figure.exists()
     assert not table.exists()
     assert own.exists()

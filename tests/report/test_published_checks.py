@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 
 import pytest
 
@@ -128,17 +129,20 @@ def test_a_quoted_number_is_shown_once(tmp_path, make_study):
     assert any("rows of quoted numbers are not shown; --all shows them" in line for line in short)
 
 
-def test_a_quoted_number_is_no_regression_of_its_own(tmp_path, make_study, monkeypatch):
+def test_a_quoted_number_that_is_worse_is_shown_and_counts_for_the_exit_status(tmp_path, make_study, monkeypatch):
     lock = of("pbp", splits={"scheme": "standard"})
     lock["methods"]["pbp"]["published"] = ["PBP", "PBP-1"]
     folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=lock)
     frame = merged_check(merge.merge([folder]))
     quoted = frame["repeats"].ne("")
     assert quoted.any()
-    for worse, expected in ((quoted, True), (~quoted, False)):
+    for worse in (quoted, ~quoted):
         changed = frame.assign(verdict=frame["verdict"].mask(worse, "worse").mask(~worse, "reproduced"))
         monkeypatch.setattr(check_output, "merged_check", lambda *_, changed=changed: changed)
-        assert check_folders([folder], (), None)[1] is expected
+        lines, fine = check_folders([folder], (), None)
+        assert not fine
+        shown = [line for line in lines if re.search(r"\bworse\b", line) and "boston" in line]
+        assert len(shown) == int(worse.sum())
 
 
 def test_altered_data_files_are_noted(tmp_path, make_study):

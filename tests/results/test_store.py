@@ -182,14 +182,15 @@ def test_factors_of_a_wrong_form_are_refused(tmp_path: Path, factors: dict[str, 
 
 def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
-    (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
-    (tmp_path / ".results.csv.1.tmp").write_text("study")
+    (tmp_path / "cells" / ".x.json.1.0123abcd.tmp").write_text("{")
+    (tmp_path / ".results.csv.1.0123abcd.tmp").write_text("study")
+    (tmp_path / ".notes.tmp").write_text("of the user")
     store.remove_drafts(tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 2
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
     store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
-    assert [path.name for path in tmp_path.iterdir()] == ["cells"]
+    assert {path.name for path in tmp_path.iterdir()} == {"cells", ".notes.tmp"}
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

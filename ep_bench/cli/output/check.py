@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,7 @@ def check_folders(
     ]
     if frame.empty:
         return [*claimed, f"no published number applies to these results{_where(path)}", *unwritten, *warnings], True
-    regressions = published.regressions(published.counted_once(frame))  # the rows that are counted and printed
+    regressions = published.regressions(frame)
     lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
     lines.append(f"{_counted(frame)}{_where(path)}")
     return lines + unwritten + warnings, regressions.empty
@@ -70,7 +71,7 @@ def _write(frame: pd.DataFrame, folders: Sequence[Path], out: Path | None) -> tu
     try:
         store.write_atomically(path, check_table(frame))
     except OSError as error:
-        if out is not None:
+        if out is not None or error.errno not in {errno.EROFS, errno.EACCES, errno.EPERM}:
             raise
         return None, [f"{path} is not written: {error.strerror}; --out DIR writes check.csv and claims.csv elsewhere"]
     return path, []
@@ -113,7 +114,7 @@ def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: P
 
 def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
     """Return one line per number, worst first."""
-    once = published.counted_once(frame)
+    once = _printed(frame)
     shown = published.worst_first(frame if every else once[once["n_splits"] > 0])
     lines = columns([_HEAD, *(_row(row) for row in shown.to_dict("records"))]) if len(shown) else []
     empty, quoted = int((once["n_splits"] == 0).sum()), len(frame) - len(once)
@@ -122,9 +123,15 @@ def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
     return lines + ([f"{words} are not shown; --all shows them"] if words and not every else [])
 
 
+def _printed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a comparison without quoted numbers, except those that end the check with status 1."""
+    rows = published.counted_once(frame).index.union(published.regressions(frame).index)
+    return frame.loc[frame.index.isin(rows)]
+
+
 def _summary(frame: pd.DataFrame) -> list[str]:
     """Return one line per published table, with the number of values per verdict."""
-    groups = published.counted_once(frame).groupby(["source", "table"], sort=False)
+    groups = _printed(frame).groupby(["source", "table"], sort=False)
     rows = [(f"{source} {table}", published.counts(part)) for (source, table), part in groups]
     return columns([("source", *published.VERDICTS), *((name, *map(str, found.values())) for name, found in rows)])
 

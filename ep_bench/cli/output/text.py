@@ -36,7 +36,7 @@ def wrapped_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     size = max(terminal_width() - start, MIN_WIDTH)
     lines: list[Sequence[str]] = []
     for row in rows:
-        first, *rest = textwrap.wrap(row[-1], size, break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(row[-1], size, break_on_hyphens=False, break_long_words=False) or [""]
         lines += [[*row[:-1], first], *([*[""] * (len(row) - 1), more] for more in rest)]
     return columns(lines)
 

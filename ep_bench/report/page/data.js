@@ -41,8 +41,9 @@ const isEligible = (method, dataset, view) =>
 
 /** The data sets that count in ranks: not those on which the log-likelihood has no upper bound, unless there is no other. */
 function rankedSets(view) {
-  const bounded = view.sets.filter((d) => !view.score.unbounded.includes(DATA.datasets[d].name));
-  return bounded.length ? bounded : view.sets;
+  const own = view.sets.filter((d) => !view.score.task || DATA.datasets[d].task === view.score.task);
+  const bounded = own.filter((d) => !view.score.unbounded.includes(DATA.datasets[d].name));
+  return bounded.length ? bounded : own;
 }
 
 /** The largest set of data sets times methods without a gap, as in complete_subset.py. */

@@ -210,7 +210,7 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
         else "Loss is the relative difference from the best ranked method of each data set, by the geometric mean of "
         "the ratios, without data sets on which the best score is 0."
     )
-    return f"{interval.strip()} {loss}"
+    return f"{interval.strip()} {loss}".strip()
 
 
 def _best(board: Leaderboard, report: ReportContext) -> str:

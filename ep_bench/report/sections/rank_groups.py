@@ -152,6 +152,7 @@ def orders_csv(found: Sequence[RankGroupResult]) -> str:
             "published_difference": order.published,
             "difference": order.ours,
             "critical_difference": order.cd,
+            "tested_blocks": standing.tested.n,
             "blocks": standing.blocks.n,
             "datasets": standing.datasets.n,
             "published_ahead": order.ahead[0],

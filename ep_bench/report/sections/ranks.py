@@ -81,6 +81,9 @@ def _lines(rankings: Sequence[Ranking]) -> list[str]:
     if rankings[0].left_out:
         names = ", ".join(rankings[0].left_out)
         lines.append(f"Not ranked because they are not complete on all of these data sets: {names}.")
+    if rankings[0].unbounded:
+        names = ", ".join(rankings[0].unbounded)
+        lines.append(f"Not part of these ranks, because the log-likelihood has no upper bound there: {names}.")
     return [*lines, *rank_diagrams.withheld_lines(rankings)]
 
 
