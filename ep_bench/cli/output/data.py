@@ -13,7 +13,7 @@ from ep_bench.data.cards import Card, card_names
 def dataset_lines(cards: Iterable[Card]) -> list[str]:
     """Return one line per data set: those of the cards, and those of plugins.
 
-    A terminal that is too narrow for the titles gets none.
+    A terminal that is too narrow for the titles gets only the remarks on plugins.
     """
     rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
     for card in cards:
@@ -22,7 +22,9 @@ def dataset_lines(cards: Iterable[Card]) -> list[str]:
     # Plugins are not loaded, because a broken or slow one would affect the whole list.
     rows += [(name, "", "", "", "", "plugin", text) for name, text in plugin_rows(plugins.DATASETS, card_names())]
     lines = columns(rows)
-    return columns([row[:-1] for row in rows]) if terminal_width() < max(map(len, lines)) else lines
+    if max(map(len, lines)) <= terminal_width():
+        return lines
+    return columns([(*row[:-1], row[-1] if row[-2] == "plugin" else "") for row in rows])
 
 
 def card_lines(name: str) -> list[str]:

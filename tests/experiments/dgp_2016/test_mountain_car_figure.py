@@ -55,25 +55,26 @@ def test_every_panel_shows_its_array() -> None:
     arrays = made(["GP", "DGP"], deep=True)
     found = panels(arrays)
     assert list(found) == [
-        "true value", "25 rows", "GP: mean", "DGP: mean",
+        "true value", "25 data points", "GP: mean", "DGP: mean",
         "DGP, layer 1: h1", "DGP, layer 1: h2", "DGP, layer 2: value", "DGP: error, up to 1",
     ]  # fmt: skip
     shown = {"true value": "truth", "GP: mean": "mean_0", "DGP: mean": "mean_1", "DGP, layer 2: value": "top"}
     for title, name in shown.items():
         np.testing.assert_allclose(found[title].images[0].get_array(), arrays[name].T)
     np.testing.assert_allclose(found["DGP, layer 1: h2"].images[0].get_array(), arrays["hidden"][1].T)
-    np.testing.assert_allclose(found["25 rows"].collections[0].get_offsets(), arrays["states"])
+    np.testing.assert_allclose(found["25 data points"].collections[0].get_offsets(), arrays["states"])
 
 
 def test_values_have_one_scale_of_colours() -> None:
     found = panels(made(["GP", "DGP"], deep=True))
     limits = {found[title].images[0].get_clim() for title in ("true value", "GP: mean", "DGP, layer 2: value")}
-    limits.add(found["25 rows"].collections[0].get_clim())
+    limits.add(found["25 data points"].collections[0].get_clim())
     assert len(limits) == 1
 
 
 def test_without_a_deep_method_there_are_no_layers() -> None:
     picture = mountain_car(made(["GP"], deep=False), "s")
-    assert [ax.get_title() for ax in picture.figure.axes if ax.get_title()] == ["true value", "25 rows", "GP: mean"]
+    titles = [ax.get_title() for ax in picture.figure.axes if ax.get_title()]
+    assert titles == ["true value", "25 data points", "GP: mean"]
     assert "Below" not in picture.caption
     assert "801 × 801 nodes: 262 sweeps" in picture.caption
