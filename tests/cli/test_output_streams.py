@@ -79,6 +79,7 @@ def test_the_script_of_a_shells_completion_ends_with_status_0() -> None:
     assert b"_EP_BENCH_COMPLETE" in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_parallel_run_without_any_stream_has_all_cells(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 2}\n"
