@@ -52,7 +52,7 @@ def test_the_linter_accepts_the_method(command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow  # without a cache; mypy takes 0.3 seconds after the run of `make check`
+@pytest.mark.exhaustive  # mypy takes seconds without a cache
 def test_the_types_of_the_method_are_correct(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(tmp_path / "method_of_the_page.py")]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
