@@ -143,7 +143,7 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
     """Workers have no access to our files: none at first, one that is killed, one that joins late."""
     printed: list[str] = []
     monkeypatch.setattr("ep_bench.runner.cluster._MESSAGE_DELAY", 0.5)
-    monkeypatch.setattr("ep_bench.runner.cluster.print", lambda line, **_: printed.append(line), raising=False)
+    monkeypatch.setattr("ep_bench.runner.cluster.print_line", lambda line, _: printed.append(line))
     assert ep_bench("run", study, "--results", tmp_path / "local").returncode == 0
     inside, alone = apart(study.parent), {"EP_BENCH_DATA": "", "HOME": str(home_with_kernels(tmp_path / "cluster"))}
     far = tmp_path / "far" / "spread"
