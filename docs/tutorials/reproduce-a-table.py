@@ -28,7 +28,7 @@
 # The columns BP and VI are in another folder. Without `--summary`, the worst verdicts come first:
 # %% [console]
 # $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --out build | head -12
-# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --out build --all --summary
+# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --out build --summary
 # %% [markdown]
 # Read the verdicts as follows:
 #
