@@ -24,6 +24,7 @@ def test_every_table_is_on_one_page(generator: ModuleType) -> None:
     assert sorted(names) == sorted(generator.TABLES)
 
 
+@pytest.mark.exhaustive
 def test_the_tables_are_those_of_the_results(generator: ModuleType) -> None:
     for page in generator.pages():
         text = page.read_text()

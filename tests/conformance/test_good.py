@@ -45,12 +45,12 @@ POINTS = {"noise-included", "density", "quantiles"}
 
 
 EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
-SLOW = {"hmc", "sgld", "sgp", "gp_t", "dgp_ep", "ep_nn"}
+SLOW = {"hmc", "sgld", "sgp", "gp_t", "ep_nn"}
 
 
 @pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in methods.REGISTRY]
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in SLOW else ()) for name in methods.REGISTRY]
 )
 def test_methods_of_the_registry_conform(name: str) -> None:
     """Run the checks that tests/methods/test_sklearn.py and test_contract.py do not contain; all checks for pbp."""
@@ -69,16 +69,17 @@ def test_methods_of_the_registry_conform_at_edge_cases(name: str) -> None:
 
 
 INFERENCES = {
-    "laplace": {},
     "vb": {},
+    "laplace": {},
     "fvb": {"steps": 10},
     "mcmc": {"samples": 8, "warmup": 4, "stored": 8},
 }
+OTHERS = [*INFERENCES][1:]
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("gp")
-@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("inference", ["vb", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHERS)])
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
     found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])
     assert having(found, "ok") == found.keys(), findings(found)
@@ -155,6 +156,7 @@ class Boosted:
 """
 
 
+@pytest.mark.exhaustive
 def test_a_quantile_regressor_whose_levels_are_fitted_one_by_one_conforms(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(BOOSTED)
     found = outcomes(f"{tmp_path}/m.py:Boosted")

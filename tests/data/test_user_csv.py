@@ -210,7 +210,7 @@ def assert_sound_or_refused(path: Path, target: str | None) -> None:
     assert dataset.y.min() < dataset.y.max()
 
 
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FUZZ

@@ -15,9 +15,8 @@ from ep_bench.types import Rows
 
 pytestmark = pytest.mark.usefixtures("short_search")
 
-# Each pair of likelihood and propagation compiles for twenty seconds. The energy and the gradient of every pair
-# are tested in test_dgp_ep_joint.py.
-PROPAGATIONS_OF_CLASSES = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]
+# Full propagation and stochastic EP compile for ten seconds or more each, for every likelihood.
+PROPAGATIONS = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]
 
 
 def rows_of(n=40, d=2, classes=0, seed=0):
@@ -84,7 +83,7 @@ class TestFit:
         value, _ = energy(problem, state.theta, train.X, train.y)
         assert state.log_evidence == pytest.approx(-value, rel=1e-12)
 
-    @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
+    @pytest.mark.parametrize("propagation", PROPAGATIONS)
     def test_evidence_of_three_classes_by_many_draws(self, propagation):
         train = rows_of(classes=3)
         state, _ = fitted(train, propagation=propagation)
@@ -126,8 +125,9 @@ class TestFit:
 
 
 OPTIONS = [
-    {"hidden": ()}, {"hidden": (2, 2)}, {"propagation": "full", "hidden": (2, 2)}, {"optimizer": "sep"},
-    {"prediction": "sampling", "samples": 5}, {"inducing": 33},
+    {"hidden": ()}, {"hidden": (2, 2)}, {"prediction": "sampling", "samples": 5}, {"inducing": 33},
+    pytest.param({"propagation": "full", "hidden": (2, 2)}, marks=pytest.mark.exhaustive),
+    pytest.param({"optimizer": "sep"}, marks=pytest.mark.exhaustive),
 ]  # fmt: skip
 
 
@@ -155,7 +155,12 @@ class TestReproducible:
 class TestEdgeCases:
     @pytest.mark.parametrize(
         ("hidden", "optimizer"),
-        [((), "energy"), ((2,), "energy"), ((2,), "sep"), pytest.param((), "sep", marks=pytest.mark.exhaustive)],
+        [
+            ((), "energy"),
+            ((2,), "energy"),
+            pytest.param((), "sep", marks=pytest.mark.exhaustive),
+            pytest.param((2,), "sep", marks=pytest.mark.exhaustive),
+        ],
     )
     @pytest.mark.parametrize(
         ("rows", "inducing"),
@@ -184,7 +189,7 @@ class TestEdgeCases:
         expected = -0.5 * (np.log(2 * np.pi * variance) + 0.49 / variance)
         assert state.log_evidence == pytest.approx(expected, rel=1e-10)
 
-    @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
+    @pytest.mark.parametrize("propagation", PROPAGATIONS)
     @pytest.mark.parametrize(("classes", "present"), [(2, [1]), (3, [0, 2]), (4, [3])])
     def test_a_class_without_data(self, propagation, classes, present):
         """Its probability is positive and decreases during training."""
@@ -218,7 +223,7 @@ class TestPrediction:
         error = squares.std(axis=0) / np.sqrt(count)
         np.testing.assert_array_less(np.abs(squares.mean(axis=0) - matched.std() ** 2), 4.5 * error)
 
-    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    @pytest.mark.parametrize("propagation", PROPAGATIONS)
     def test_latent_is_the_prediction_without_noise(self, propagation):
         train = rows_of()
         state, _ = fitted(train, hidden=(2, 2), propagation=propagation)

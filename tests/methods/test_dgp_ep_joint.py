@@ -11,6 +11,8 @@ from tests.methods.dgp_ep_support import drawn, network, rows, scattered, struct
 from tests.twins import plain_dgp, plain_dgp_full
 from tests.twins.plain_networks import check_gradient
 
+pytestmark = pytest.mark.exhaustive  # full propagation compiles for ten seconds or more
+
 DIMS = {
     "gaussian": [(2, 2, 1), (2, 2, 3, 1)],
     "probit": [(2, 2, 1), (3, 1, 2, 1)],

@@ -123,6 +123,7 @@ def minimum(case, theta):
     return float(found.fun), whole
 
 
+@pytest.mark.exhaustive  # stochastic EP compiles for ten seconds
 class TestKernels:
     @every_depth
     def test_same_factors_same_energy_and_predictions(self, hidden):
@@ -157,9 +158,7 @@ class TestKernels:
         ("hidden", "likelihood"),
         [
             *(pytest.param(hidden, "gaussian", id=f"{hidden}-gaussian") for hidden in [(), (2,), (2, 1)]),
-            pytest.param((2, 1), "probit", id="(2, 1)-probit"),
-            pytest.param((), "probit", id="()-probit", marks=pytest.mark.exhaustive),
-            pytest.param((2,), "probit", id="(2,)-probit", marks=pytest.mark.exhaustive),
+            *(pytest.param(hidden, "probit", id=f"{hidden}-probit") for hidden in [(), (2,), (2, 1)]),
         ],
     )
     def test_gradient(self, hidden, likelihood):
@@ -177,6 +176,7 @@ class TestKernels:
         check_gradient(function, theta[free], gradient, np.random.default_rng(2), directions=4, step=1e-4, rel=1e-7)
 
 
+@pytest.mark.exhaustive
 class TestFixedPoints:
     @pytest.mark.parametrize(("hidden", "noise"), [((), 0.3), ((1,), 0.8), ((2,), 0.8)])
     def test_energy_is_stationary(self, hidden, noise):
@@ -286,6 +286,7 @@ def row_of(case, theta):
     return k, gp.s2 - k @ k + noise, gp.R, gp.theta_2
 
 
+@pytest.mark.exhaustive
 class TestDamping:
     def test_steps_are_halved_to_limit_the_change_of_precisions(self):
         case = case_of(noise=0.02, residual=1.5)
@@ -337,6 +338,7 @@ def targets_of(y, classes):
 
 
 class TestMethod:
+    @pytest.mark.exhaustive
     def test_fit_learns_and_reports(self):
         case = case_of(n=60)
         state, trace = fit(case, hidden=(1,), steps=600, start="random")
@@ -351,7 +353,8 @@ class TestMethod:
         again, _ = fit(case, hidden=(1,), steps=600, start="random")
         np.testing.assert_array_equal(state.theta, again.theta)
 
-    @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("classes", [2, 3])
     def test_classes(self, classes):
         case = case_of(n=60)
         state, _ = fit(case, classes, hidden=(), steps=300, draws=20)

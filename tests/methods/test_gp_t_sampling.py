@@ -220,7 +220,8 @@ class TestJointDistribution:
         return (away / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))).max()
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("draws", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)])
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("draws", [FEW, MANY])
     def test_the_step_leaves_it_invariant(self, free, draws, monkeypatch):
         monkeypatch.setattr(chain, "ELLIPSES", 2)
         monkeypatch.setattr(chain, "TURNS", 1)

@@ -233,6 +233,7 @@ def test_a_run_leaves_no_worker_process(
     assert all(store.read_record(path) for path in (folder / "cells").glob("*.json"))
 
 
+@pytest.mark.exhaustive
 def test_a_scheduler_that_stops(study: Path, tmp_path: Path, cluster: LoopbackCluster) -> None:
     """The last test, because the others need the scheduler."""
     folder = tmp_path / "far" / "spread"

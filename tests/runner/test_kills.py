@@ -80,6 +80,7 @@ def kill_at_random(run: subprocess.Popen[bytes], cluster: LoopbackCluster | None
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_kills_of_a_small_run(tmp_path: Path) -> None:
     survive(tmp_path, random.Random(1), SMALL, 2, 0.5)
 

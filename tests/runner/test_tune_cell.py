@@ -215,6 +215,7 @@ def test_overrides_move_the_start(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_numbers_in_other_processes(folder: Path) -> None:
     tune = "tune: {trials: 6, score: rmse, space: {max_depth: {int: [1, 6]}}}"
     entry = f'{{use: "sklearn.ensemble:RandomForestRegressor", {tune}}}'

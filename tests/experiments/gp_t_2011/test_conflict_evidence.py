@@ -14,7 +14,7 @@ from ep_bench.experiments.gp_t_2011.conflict_evidence import compute as evidence
 
 @pytest.fixture(scope="module")
 def found() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    options = {"points": [2, 2], "lengthscales": [0.9, 2.0], "magnitudes": [3.0, 9.0], "runs": 300, "temperatures": 60}
+    options = {"points": [2, 2], "lengthscales": [0.9, 2.0], "magnitudes": [3.0, 9.0], "runs": 150, "temperatures": 40}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "STARTS", 2)
         return evidence.compute(evidence.Config(**options), 0)

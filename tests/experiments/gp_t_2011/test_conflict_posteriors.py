@@ -19,7 +19,7 @@ FIXED = {"use": "gp_t", "lengthscale": 1.0, "magnitude": 2.0, "scale": 0.1, "nu"
 @pytest.fixture(scope="module")
 def found() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     methods = [
-        {**FIXED, "label": "MCMC", "inference": "mcmc", "chains": 2, "warmup": 200, "samples": 3000, "stored": 3000},
+        {**FIXED, "label": "MCMC", "inference": "mcmc", "chains": 2, "warmup": 200, "samples": 1000, "stored": 1000},
         {**FIXED, "label": "EP"},
         {**FIXED, "label": "LA", "inference": "laplace"},
     ]
