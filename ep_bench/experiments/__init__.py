@@ -138,6 +138,12 @@ def _accepted(accept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"accept": [dict(item) for item in accept]} if accept else {}
 
 
+def failures(folder: Path) -> list[str]:
+    """Return one text per fit of a computed experiment that failed; empty if the experiment does not count them."""
+    with np.load(folder / ARRAYS) as arrays:
+        return [str(text) for text in arrays["failures"]] if "failures" in arrays else []
+
+
 def checkpoints_kept(folder: Path) -> int:
     """Return the number of checkpoints that an interrupted run left in ``folder``."""
     return len(list((folder / CHECKPOINTS).glob("*.json")))
@@ -160,19 +166,22 @@ def _entries(config: BaseModel) -> list[ExperimentMethod]:
     return [entry for entries in values for entry in entries if isinstance(entry, ExperimentMethod)]
 
 
+def _versions(config: BaseModel) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what the entries of an experiment's options name, each with its versions, the newest first."""
+    return sorted(item for entry in _entries(config) for item in entry.versions().items())
+
+
 def _method_versions(config: BaseModel) -> dict[str, str]:
-    """Return the versions of the methods in an experiment's options, by name."""
-    return {entry.use: entry.version() for entry in sorted(_entries(config), key=lambda entry: entry.use)}
+    """Return the newest version of what the entries of an experiment's options name."""
+    return {name: versions[0] for name, versions in _versions(config)}
 
 
 def _are_current(stored: Mapping[str, str] | None, config: BaseModel) -> bool:
     """Return whether stored versions of the methods are the newest, or those that last changed their numbers."""
-    entries = _entries(config)
     if stored is None:
         return True
-    return stored.keys() == {entry.use for entry in entries} and all(
-        stored[entry.use] in {entry.version(), entry.version_of_options()} for entry in entries
-    )
+    found = _versions(config)
+    return stored.keys() == {name for name, _ in found} and all(stored[name] in versions for name, versions in found)
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ep_bench.experiments.study_folder import relative_to, study_folder
 from ep_bench.results import store
 
 Report = Callable[[int, int], None]
@@ -60,6 +61,7 @@ def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1, report: Rep
 def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN.
 
+    ``study_folder()`` is the same in all processes.
     Linear algebra has one thread per process, as in the cells of a study.
     """
     from joblib import Parallel, delayed
@@ -70,7 +72,8 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
     values = [None if path is None else _stored(path) for _, path in places]
     waiting = [i for i, value in enumerate(values) if value is None]
     checkpoints.report(len(values) - len(waiting), len(values))
-    tasks = (delayed(_value)(i, function, *places[i]) for i in waiting)
+    study = study_folder()  # here, because joblib reads the tasks in another thread
+    tasks = (delayed(_value)(study, i, function, *places[i]) for i in waiting)
     pool = Parallel(n_jobs=checkpoints.jobs, return_as="generator_unordered")
     with threadpool_limits(1), closing(pool(tasks)) as found:  # joblib limits the threads of other processes only
         for done, (i, value) in enumerate(found, start=len(values) - len(waiting) + 1):
@@ -79,11 +82,14 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
     return values
 
 
-def _value(place: int, function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> tuple[int, Any]:
+def _value(
+    study: Path, place: int, function: Callable[..., Any], call: tuple[Any, ...], path: Path | None
+) -> tuple[int, Any]:
     """Return the place and the value of a call: the one that another run has stored meanwhile, or a new one."""
     if path is not None and (stored := _stored(path)) is not None:
         return place, stored
-    value = function(*call)
+    with relative_to(study):
+        value = function(*call)
     if path is not None:
         with suppress(FileNotFoundError):  # another run of the study has finished and removed the folder
             store.write_atomically(path, json.dumps(value))

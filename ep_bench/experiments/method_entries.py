@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ep_bench import adapters, data, methods
+from ep_bench import adapters, methods
 from ep_bench.errors import UserError, nearest
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.study_folder import study_folder
@@ -25,27 +24,6 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
         hint = nearest(name, allowed)
         suffix = f"; did you mean {hint!r}?" if hint else ""
         raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
-
-
-def refuse_own_files(given: Any) -> Any:
-    """Return the given data sets. Raises ValueError if one is a mapping, such as that of a user's own file."""
-    if isinstance(given, list | tuple) and any(isinstance(one, Mapping) for one in given):
-        raise ValueError("data sets are names; own files and their options are not possible in this experiment")
-    return given
-
-
-def regression_sets(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names of data sets. Raises ValueError if one is unknown, is for classification or occurs twice."""
-    for name in names:
-        refuse_unknown("unknown data set", name, data.names())
-        if data.card(name).task != "regression":
-            raise ValueError(f"{name} is a data set for classification; the experiment is about regression")
-    if len(set(names)) < len(names):
-        raise ValueError("a data set occurs twice")
-    return names
-
-
-RegressionSets = Annotated[tuple[str, ...], BeforeValidator(refuse_own_files), AfterValidator(regression_sets)]
 
 
 class ExperimentMethod(BaseModel):
@@ -76,6 +54,10 @@ class ExperimentMethod(BaseModel):
     def version_of_options(self) -> str:
         """Return the version that last changed the numbers of the method with these options."""
         return methods.version(self.use, parse_options(methods.get(self.use), dict(self.model_extra or {})))
+
+    def versions(self) -> dict[str, tuple[str, ...]]:
+        """Return the versions with which stored results are current, the newest first, by what the entry names."""
+        return {self.use: (self.version(), self.version_of_options())}
 
     @property
     def name(self) -> str:
@@ -121,10 +103,10 @@ class AnyMethod(ExperimentMethod):
         if not adapters.is_target(self.use):
             warm_up(self.use, self.model_extra or {})
 
-    def build(self, seed: int, base: Path) -> Any:
-        """Return an unfitted model with ``fit`` and ``predict_dist``; ``base`` is the folder of the study."""
+    def build(self, seed: int) -> Any:
+        """Return an unfitted model with ``fit`` and ``predict_dist``."""
         if adapters.is_target(self.use):
-            return adapters.build(self.use, self.model_extra or {}, base, seed)
+            return adapters.build(self.use, self.model_extra or {}, study_folder(), seed)
         return Estimator(self.use, **(self.model_extra or {}), random_state=seed)
 
 

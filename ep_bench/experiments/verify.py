@@ -36,6 +36,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
     name, lock = str(study.lock["experiment"]), study.lock
     if name not in REGISTRY:
         raise UserError(f"the experiment {name} is not installed")
+    problems = experiments.problems(name, lock.get("options", {}))
+    if problems:  # such as a file that is relative to the folder of the study
+        raise UserError(f"its options are not valid here: {problems[0].error()}")
     if not experiments.is_computed(name, lock.get("options", {}), lock.get("seed", 0), study.folder):
         raise UserError("its version, its options or the version of one of its methods has changed")
     tolerance = EXACT if same_arithmetic(lock.get("environment", {})) else get(name).tolerance

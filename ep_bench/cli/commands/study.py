@@ -139,7 +139,11 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     if not quiet:
         note = " (already computed)" if done else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
-    return 0
+    failed = experiments.failures(folder)
+    if failed:
+        count = f"{len(failed)} repetition{'s' * (len(failed) > 1)} failed"
+        echo_lines([f"{count}; the first: {failed[0]}; `ep-bench report` lists all"], err=True)
+    return EXIT_CELLS if failed else 0
 
 
 @click.command()

@@ -22,6 +22,7 @@ from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import builder, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
+from tests.commands import ep_bench
 
 ROOT = Path(__file__).parents[3]
 RIDGE = {"use": "sklearn.linear_model:BayesianRidge", "standardize": True}
@@ -78,14 +79,14 @@ def test_mutual_information_of_very_different_widths_is_that_of_quadrature() -> 
 
 
 def test_acquisitions_need_what_they_use() -> None:
-    gaussian = Predictive.gaussian([0.0, 0.0], [1.0, 2.0])
-    assert acquisition.values("variance", gaussian).tolist() == [1.0, 2.0]
+    gaussian, inputs = Predictive.gaussian([0.0, 0.0], [1.0, 2.0]), (np.zeros((2, 1)), np.zeros((3, 1)))
+    assert acquisition.values_of("variance", gaussian, *inputs).tolist() == [1.0, 2.0]
     points = PointPrediction(np.zeros(2))
     with pytest.raises(ValueError, match="no variance; use random"):
-        acquisition.values("variance", points)
+        acquisition.values_of("variance", points, *inputs)
     for without_components in (points, gaussian):
         with pytest.raises(ValueError, match="mixture of at least two Gaussians; use variance"):
-            acquisition.values("mutual_information", without_components)
+            acquisition.values_of("mutual_information", without_components, *inputs)
 
 
 def test_a_division_has_every_point_once() -> None:
@@ -142,8 +143,13 @@ def test_every_two_acquisitions_of_a_method_are_compared_and_look_different() ->
     rules = ("random", "mutual_information", "variance")
     entries = [{"use": use, "acquisition": rule} for use in ("pbp", "hmc") for rule in rules]
     assert list(figure._pairs(entries)) == [(1, 0), (1, 2), (2, 0), (4, 3), (4, 5), (5, 3)]
-    lines = [figure._line(figure.Look("blue", "o", rule)) for rule in rules]
-    assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 3
+    lines = [figure._line(figure.Look("blue", "o", figure._stroke(rule))) for rule in (*rules, "./own.py:farthest")]
+    assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 4
+
+
+def test_own_acquisitions_are_compared_with_each_other_and_come_first() -> None:
+    entries = [{"use": "pbp", "acquisition": rule} for rule in ("random", "a:f", "a:f", "a:g")]
+    assert list(figure._pairs(entries)) == [(1, 0), (1, 3), (2, 0), (2, 3), (3, 0)]
 
 
 def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResults:
@@ -207,6 +213,75 @@ def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:
         assert after[:-1] == before
 
 
+OWN = """
+import numpy as np
+
+def farthest(prediction, pool, train):
+    assert prediction.mean().shape == (len(pool),)
+    return np.sqrt(((pool[:, None] - train[None]) ** 2).sum(axis=2)).min(axis=1)
+
+def constant(prediction, pool, train):
+    return 1.0
+"""
+
+
+@pytest.fixture
+def own_study(tmp_path: Path) -> Path:
+    """A study of an own file, class and acquisition, in a folder that is not the current one."""
+    rng = np.random.default_rng(0)
+    rows = [",".join(map(repr, map(float, row))) for row in rng.normal(size=(40, 3))]
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    (tmp_path / "own.py").write_text(OWN + RECORDER)
+    methods = [
+        {"use": "./own.py:Recorder", "label": "far", "acquisition": "./own.py:farthest"},
+        {"use": "./own.py:Recorder", "label": "wrong", "acquisition": "./own.py:constant"},
+    ]
+    sets = ["yacht", {"name": "mine", "csv": "mine.csv", "target": "y"}]
+    options = {**SMALL, "repetitions": 2, "datasets": sets, "methods": methods}
+    study = {"study": "own", "experiment": "active_learning", "options": options}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(study))
+    return tmp_path / "own.yaml"
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study: Path, jobs: str) -> None:
+    """Also in other processes. An acquisition without one value per point fails and is named."""
+    results = own_study.parent / "results"
+    run = ("run", str(own_study), "--results", str(results), "--jobs", jobs)
+    done = ep_bench(*run)
+    assert (done.returncode, done.stderr.count("4 repetitions failed")) == (3, 1), done.stderr
+    assert "wrong on yacht, repetition 0, fit 1: ValueError: ./own.py:constant must return shape (280,)" in done.stderr
+    with np.load(results / "own" / experiments.ARRAYS) as arrays:
+        assert arrays["datasets"].tolist() == ["yacht", "mine"]
+        assert np.isfinite(arrays["rmse"][:, 0]).all()
+    assert "already computed" in ep_bench(*run).stdout
+    assert "its options are not valid here: " in ep_bench("verify", str(results / "own")).stdout
+    (own_study.parent / "mine.csv").write_text((own_study.parent / "mine.csv").read_text() + "1,2,3\n")
+    assert "to run" in ep_bench("plan", str(own_study), "--results", str(results)).stdout
+
+
+def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
+    options = yaml.safe_load(own_study.read_text())["options"] | {"repetitions": 1}
+    options["methods"] = options["methods"][:1]
+    with relative_to(own_study.parent):
+        experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
+        dataset = compute.DatasetEntry.model_validate(options["datasets"][1]).load()
+    calls = [json.loads(line)[0] for line in (own_study.parent / "calls.txt").read_text().splitlines()]
+    before, after = calls[-2:]  # of the second data set
+    distances = np.sqrt(((dataset.X[:, None] - np.array(before)[None]) ** 2).sum(axis=2)).min(axis=1)
+    nearest = np.sqrt(((np.array(after[-1]) - np.array(before)) ** 2).sum(axis=1)).min()
+    assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
+
+
+def test_a_changed_acquisition_is_computed_again(own_study: Path) -> None:
+    options = yaml.safe_load(own_study.read_text())["options"] | {"repetitions": 1}
+    with relative_to(own_study.parent):
+        folder = experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
+        assert experiments.is_computed("active_learning", options, 0, folder)
+        (own_study.parent / "own.py").write_text(OWN.replace("1.0", "2.0") + RECORDER)
+        assert not experiments.is_computed("active_learning", options, 0, folder)
+
+
 def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
     entry = {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"}
     folder = experiments.run("active_learning", SMALL | {"methods": [entry]}, 0, tmp_path / "r", "r")
@@ -225,15 +300,18 @@ def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
     [
         ({"datasets": ["bostn"]}, "did you mean 'boston'"),
         ({"datasets": ["pima"]}, "classification"),
-        (
-            {"datasets": [{"name": "own", "csv": "own.csv", "target": "y"}]},
-            "own files and their options are not possible",
-        ),
+        ({"datasets": [{"name": "own", "csv": "own.csv", "target": "y"}]}, "own.csv: no such file"),
+        ({"datasets": [{"name": "own", "csv": "own.csv"}]}, "target, the name of a column, is missing"),
+        ({"datasets": [{"name": "boston", "csv": "own.csv", "target": "y"}]}, "is the name of another data set"),
+        ({"datasets": [{"name": "boston", "target": "y"}]}, "target requires csv"),
+        ({"datasets": [{"name": "boston", "labl": "b"}]}, "no such key; found 'labl'"),
+        ({"datasets": [{"csv": "own.csv"}]}, "name is missing"),
         ({"datasets": ["yacht", "yacht"]}, "twice"),
         ({"methods": [{"use": "pbpp"}]}, "did you mean 'pbp'"),
         ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
         ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
         ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "mutual_information"),
+        ({"methods": [{"use": "pbp", "acquisition": "./own.py:f"}]}, "no such file"),
         ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
     ],
 )

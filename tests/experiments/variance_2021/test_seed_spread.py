@@ -60,7 +60,7 @@ def test_only_random_methods_depend_on_the_seed(tmp_path: Path) -> None:
     arrays = np.load(folder / "arrays.npz")
     assert np.all(np.ptp(arrays["rmse"][0, 0], axis=1) > 0.0)
     assert np.all(np.ptp(arrays["rmse"][0, 1], axis=1) == 0.0)
-    again = compute.fit("yacht", compute.AnyMethod(**PBP).model_dump_json(), 1, 0, str(tmp_path))
+    again = compute.fit("yacht", compute.AnyMethod(**PBP).model_dump_json(), 1, 0)
     assert again["rmse"] == arrays["rmse"][0, 0, 1, 0]
 
 
@@ -76,6 +76,16 @@ def test_a_split_with_a_failed_fit_is_left_out(tmp_path: Path) -> None:
     assert [row["splits"] for row in rows] == [3 - failing, 3 - failing, 3, 3]
     assert len(arrays["failures"]) == 2 * failing
     assert re.fullmatch(r"fails on yacht, split \d, seed \d: .*no luck.*", str(arrays["failures"][0]))
+
+
+def test_an_own_file_is_relative_to_the_study(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(30, 3)).tolist()
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,y", *(",".join(map(repr, row)) for row in rows)]) + "\n")
+    own = {"name": "mine", "csv": "mine.csv", "target": "y"}
+    with relative_to(tmp_path):
+        arrays, summary = compute.compute(compute.Config(**SMALL | {"datasets": [own], "methods": [RIDGE]}), 0)
+    assert np.isfinite(arrays["rmse"]).all()
+    assert {row["dataset"] for row in summary} == {"mine"}
 
 
 def test_the_report_has_a_figure_per_score_and_a_table(tmp_path: Path) -> None:
@@ -103,7 +113,7 @@ def test_the_time_of_a_fit_excludes_the_compilation_of_its_kernels(monkeypatch: 
     monkeypatch.setattr(compute.time, "process_time", lambda: clock[0])
     monkeypatch.setattr(method_entries, "warm_up", compile_slowly)
     method = method_entries.AnyMethod.model_validate({**PBP, "epochs": 1})
-    found = compute.fit("yacht", method.model_dump_json(), 0, 0, ".")
+    found = compute.fit("yacht", method.model_dump_json(), 0, 0)
     assert (found["failure"], found["seconds"], clock) == ("", 0.0, [100.0])
 
 
@@ -113,4 +123,4 @@ def test_a_method_that_cannot_be_compiled_is_a_failed_fit(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(method_entries, "warm_up", fail)
     method = method_entries.AnyMethod.model_validate(PBP)
-    assert "no luck" in compute.fit("yacht", method.model_dump_json(), 0, 0, ".")["failure"]
+    assert "no luck" in compute.fit("yacht", method.model_dump_json(), 0, 0)["failure"]

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import integrate
 
+from ep_bench import adapters
+from ep_bench.errors import UserError
+from ep_bench.experiments.method_entries import refuse_unknown
+from ep_bench.experiments.study_folder import study_folder
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
+
+NAMES = ("variance", "random", "mutual_information")
 
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
@@ -18,19 +24,43 @@ TOLERANCE = 1e-4  # of an entropy by adaptive quadrature, in nats
 BLOCK = 2_000_000  # entries of the arrays of a block of points
 
 
-def values(acquisition: str, predicted: Any) -> Array:
-    """Return the acquisition (N,) of the points of a prediction.
+def known_acquisition(acquisition: str) -> str:
+    """Return the name of an acquisition. Raises ValueError if it is unknown or an own function is not found."""
+    if ":" not in acquisition:
+        refuse_unknown("unknown acquisition", acquisition, NAMES)
+        return acquisition
+    try:
+        adapters.resolve(acquisition, study_folder())
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return acquisition
+
+
+def version_of(acquisition: str) -> str:
+    """Return the version of an own function, which depends on its file or package; empty for the others."""
+    return adapters.version(acquisition, study_folder()) if ":" in acquisition else ""
+
+
+def values_of(acquisition: str, predicted: Any, pool: Array, train: Array) -> Array:
+    """Return the acquisition (P,) of the points of the pool from their predictions.
 
     ``variance`` is the predictive variance, noise included (Hernandez-Lobato and Adams 2015, section 5.4).
-    ``mutual_information`` is that of target and component of a mixture (Houlsby et al. 2012), in nats.
+    ``mutual_information`` is that of target and component of a mixture (Houlsby et al. 2012), in nats. An own function
+    is called with the predictions, the inputs of the pool (P, d) and those of the training points (N, d).
 
     Raises
     ------
     ValueError
-        The prediction has no variance, or is no mixture of several Gaussians for ``mutual_information``.
+        The prediction has no variance, or is no mixture of several Gaussians for ``mutual_information``; an own
+        function returns no array of shape (P,).
     """
     if acquisition == "random":
         raise ValueError("random needs no prediction")
+    if ":" in acquisition:
+        found = np.asarray(adapters.resolve(acquisition, study_folder())(predicted, pool, train), dtype=float)
+        if found.shape != (len(pool),):
+            raise ValueError(f"{acquisition} must return shape {(len(pool),)}, found {found.shape}")
+        return found
     if acquisition == "mutual_information":
         if not isinstance(predicted, Predictive) or len(predicted.weights) < 2:
             raise ValueError("mutual_information needs a mixture of at least two Gaussians; use variance")

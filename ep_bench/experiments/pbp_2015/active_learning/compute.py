@@ -19,29 +19,37 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, RegressionSets, distinct_names, score_prediction
-from ep_bench.experiments.pbp_2015.active_learning import acquisition
-from ep_bench.experiments.study_folder import study_folder
+from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
+from ep_bench.experiments.pbp_2015.active_learning.acquisition import NAMES, known_acquisition, values_of, version_of
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 
 
+ACQUISITIONS = {"anyOf": [{"type": "string", "enum": [*NAMES]}, {"type": "string", "pattern": ":"}]}
+
+
 class Learner(AnyMethod):
     """A method entry as in a study, external classes included, with the rule by which it chooses points."""
 
-    acquisition: Literal["variance", "random", "mutual_information"] = Field(
-        "variance", description="point with the largest predictive variance, a random one, or the most informative one"
+    acquisition: Annotated[str, AfterValidator(known_acquisition), WithJsonSchema(ACQUISITIONS)] = Field(
+        "variance",
+        description="variance: the point with the largest predictive variance; random; mutual_information: the most "
+        "informative point; or an own function, ./file.py:function or package.module:function",
     )
+
+    def versions(self) -> dict[str, tuple[str, ...]]:
+        """Return the versions of the method, and of an own function that chooses points."""
+        own = version_of(self.acquisition)
+        return super().versions() | ({self.acquisition: (own,)} if own else {})
 
 
 def _paper() -> tuple[Learner, ...]:
@@ -65,7 +73,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: RegressionSets = Field(SETS, min_length=1, description="regression data sets; section 5.4: these nine")
+    datasets: RegressionSets = Field(
+        SETS, min_length=1, validate_default=True, description="regression data sets; section 5.4: these nine"
+    )
     methods: Annotated[tuple[Learner, ...], AfterValidator(distinct_names)] = Field(
         default_factory=_paper,
         min_length=1,
@@ -80,9 +90,9 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _refuse_small_sets(self) -> Config:
         needed = self.train + self.test + self.additions
-        for name in self.datasets:
-            if needed > (count := data.card(name).n):
-                raise ValueError(f"{name} has {count} data points; train, test and additions need {needed}")
+        for entry in self.datasets:
+            if needed > (count := entry.size()):
+                raise ValueError(f"{entry.name} has {count} data points; train, test and additions need {needed}")
         return self
 
 
@@ -114,10 +124,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """
     sizes = Sizes(config.train, config.test, config.additions)
     entries = [entry.model_dump_json() for entry in config.methods]
-    base = str(study_folder())
     calls = [
-        (name, entry, repetition, seed, [*sizes], base)
-        for name in config.datasets
+        (dataset.to_json(), entry, repetition, seed, [*sizes])
+        for dataset in config.datasets
         for repetition in range(config.repetitions)
         for entry in entries
     ]
@@ -128,21 +137,22 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for name in SCORES
     }
     arrays["seconds"] = np.array([[[run["seconds"] for run in runs] for runs in row] for row in found])
-    arrays |= {"datasets": np.array(config.datasets), "labels": np.array([entry.name for entry in config.methods])}
+    for key, named in (("datasets", config.datasets), ("labels", config.methods)):
+        arrays[key] = np.array([entry.name for entry in named])
     arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
     arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
     return arrays, _summary(config, arrays)
 
 
-def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], base: str) -> dict[str, Any]:
+def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
     The lists are shorter if a fit or a choice fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per
     fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
-    dataset = data.load_dataset(name)
-    stream = np.random.default_rng([seed, zlib.crc32(name.encode()), repetition])
+    dataset = DatasetEntry.model_validate(named).load()
+    stream = np.random.default_rng([seed, zlib.crc32(dataset.name.encode()), repetition])
     division = divide(len(dataset.y), size, stream)
     seeds = [int(value) for value in stream.integers(0, 2**31, size.additions + 1)]
     found: dict[str, Any] = {"rmse": [], "ll": [], "failure": ""}
@@ -150,7 +160,7 @@ def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], b
     try:
         learner.warm_up()
         started = time.process_time()
-        for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, Path(base), fits):
+        for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, fits):
             for score in SCORES:
                 found[score].append(scores[score])
     except Exception as error:  # noqa: BLE001 a failed fit is a result
@@ -167,26 +177,26 @@ def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:
 
 
 def _evaluations(
-    learner: Learner, X: Array, y: Array, division: Division, seeds: list[int], base: Path, fits: Iterator[int]
+    learner: Learner, X: Array, y: Array, division: Division, seeds: list[int], fits: Iterator[int]
 ) -> Iterator[dict[str, float]]:
     """Yield the test scores of every fit, which ``fits`` counts. Only targets of training and test points are read."""
     train, pool = list(division.train), list(division.pool)
     for place, seed in enumerate(seeds):
-        model = learner.build(seed, base)
+        model = learner.build(seed)
         next(fits)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with 20 points hardly any method meets its criterion of convergence
             model.fit(X[train], y[train])
         yield score_prediction(model.predict_dist(X[division.test]), y[division.test])
         if place + 1 < len(seeds):
-            train.append(pool.pop(_choice(learner, model, X[pool])))
+            train.append(pool.pop(_choice(learner, model, X[pool], X[train])))
 
 
-def _choice(learner: Learner, model: Any, pool: Array) -> int:
+def _choice(learner: Learner, model: Any, pool: Array, train: Array) -> int:
     """Return the place of the next point among the inputs (P, d) of the pool."""
     if learner.acquisition == "random":
         return 0  # the pool is in random order
-    values = acquisition.values(learner.acquisition, model.predict_dist(pool))
+    values = values_of(learner.acquisition, model.predict_dist(pool), pool, train)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"the {learner.acquisition.replace('_', ' ')} of a point of the pool is not finite")
     return int(np.argmax(values))
@@ -200,22 +210,22 @@ def _padded(values: list[float], sizes: Sizes) -> Array:
 
 
 def _failures(config: Config, found: Array) -> Iterator[str]:
-    for i, name in enumerate(config.datasets):
+    for i, dataset in enumerate(config.datasets):
         for j, entry in enumerate(config.methods):
             for k, run in enumerate(found[i, j]):
                 if run["failure"]:
-                    yield f"{entry.name} on {name}, repetition {k}, fit {len(run['rmse'])}: {run['failure']}"
+                    yield f"{entry.name} on {dataset.name}, repetition {k}, fit {len(run['rmse'])}: {run['failure']}"
 
 
 def _summary(config: Config, arrays: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one row per data set, method and number of additions; standard errors have ddof 0."""
     rows = []
-    for i, name in enumerate(config.datasets):
+    for i, dataset in enumerate(config.datasets):
         for j, entry in enumerate(config.methods):
             complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
             count = int(complete.sum())
             for a in range(config.additions + 1):
-                row: dict[str, Any] = {"dataset": name, "method": entry.name, "additions": a}
+                row: dict[str, Any] = {"dataset": dataset.name, "method": entry.name, "additions": a}
                 for score in SCORES:
                     values = arrays[score][i, j, complete, a]
                     empty = not count or np.isnan(values).any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +28,13 @@ SOURCE, TABLE = "hernandez-lobato2015", "2"
 SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
 LEVEL = 0.05  # of the paired test
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
-RANDOM = "random"
-STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5))}
+RANDOM, OWN = "random", "own"  # OWN: every function of a user
+STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
 WORDS = {
     "variance": "Filled markers, solid lines: the point of largest variance is added",
     RANDOM: "open markers, dashed lines: a random point",
     "mutual_information": "half-filled markers, dash-dotted lines: the point of largest mutual information",
+    OWN: "filled markers, dotted lines: the point with the largest value of an own function",
 }
 
 
@@ -141,7 +143,11 @@ def _looks(results: ExperimentResults) -> list[Look]:
     styles = method_styles(list(first.values()), uses(results.options))
     looks = [styles[first[kind]] for kind in kinds]
     rules = results.arrays["acquisitions"]
-    return [Look(look.colour, look.marker, str(rule)) for look, rule in zip(looks, rules, strict=True)]
+    return [Look(look.colour, look.marker, _stroke(rule)) for look, rule in zip(looks, rules, strict=True)]
+
+
+def _stroke(rule: str) -> str:
+    return str(rule) if rule in STROKES else OWN
 
 
 def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,13 +156,16 @@ def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Yield the places of two entries that differ in the acquisition only; ``random`` comes last, then ``variance``."""
-    order = ("mutual_information", "variance", RANDOM)
-    places = [order.index(entry.get("acquisition", "variance")) for entry in entries]
-    for i, entry in enumerate(entries):
-        for j, other in enumerate(entries):
-            if places[i] < places[j] and _kind(entry) == _kind(other):
-                yield i, j
+    """Yield the places of two entries that differ in the acquisition only.
+
+    Own functions come first, in their order, then mutual information, variance and ``random``.
+    """
+    order = (OWN, "mutual_information", "variance", RANDOM)
+    places = [(order.index(_stroke(entry.get("acquisition", "variance"))), i) for i, entry in enumerate(entries)]
+    for i, j in itertools.permutations(range(len(entries)), 2):
+        rules = [entries[k].get("acquisition", "variance") for k in (i, j)]
+        if places[i] < places[j] and rules[0] != rules[1] and _kind(entries[i]) == _kind(entries[j]):
+            yield i, j
 
 
 def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
@@ -247,8 +256,9 @@ def _caption(results: ExperimentResults, score: str) -> str:
         f"of points added to {options.get('train', 20)} training points; means and standard errors over {count} "
         "repetitions. "
     )
-    rules = {str(rule) for rule in arrays["acquisitions"]}
-    text += "; ".join(words for rule, words in WORDS.items() if rule in rules) + "."
+    kinds = {_stroke(rule) for rule in arrays["acquisitions"]}
+    legend = "; ".join(words for kind, words in WORDS.items() if kind in kinds)
+    text += f"{legend[0].upper()}{legend[1:]}."
     labels = [str(label) for label in arrays["labels"]]
     if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
         text += " Larger markers: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."

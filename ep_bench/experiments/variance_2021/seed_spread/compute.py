@@ -16,7 +16,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, RegressionSets, distinct_names, score_prediction
-from ep_bench.experiments.study_folder import study_folder
+from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
 from ep_bench.types import Array, SplitScheme
 
 
@@ -38,7 +37,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: RegressionSets = Field(("boston", "yacht"), min_length=1, description="regression data sets")
+    datasets: RegressionSets = Field(
+        ("boston", "yacht"), min_length=1, validate_default=True, description="regression data sets"
+    )
     methods: Annotated[tuple[AnyMethod, ...], AfterValidator(distinct_names)] = Field(
         default_factory=_default_methods,
         min_length=1,
@@ -56,10 +57,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     failed.
     """
     shape = (len(config.datasets), len(config.methods), config.splits, config.seeds)
-    base = str(study_folder())
     calls = [
-        (name, entry.model_dump_json(), split, seed + place, base)
-        for name in config.datasets
+        (dataset.to_json(), entry.model_dump_json(), split, seed + place)
+        for dataset in config.datasets
         for entry in config.methods
         for split in range(config.splits)
         for place in range(config.seeds)
@@ -68,28 +68,29 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     arrays: dict[str, Any] = {
         key: np.array([run[key] for run in found], dtype=float).reshape(shape) for key in (*SCORES, "seconds")
     }
-    arrays |= {"datasets": np.array(config.datasets), "labels": np.array([entry.name for entry in config.methods])}
+    for key, named in (("datasets", config.datasets), ("labels", config.methods)):
+        arrays[key] = np.array([entry.name for entry in named])
     arrays["failures"] = np.array([run["failure"] for run in found if run["failure"]], dtype=str)
     return arrays, list(_summary(arrays))
 
 
-def fit(name: str, entry: str, split: int, seed: int, base: str) -> dict[str, Any]:
+def fit(named: Any, entry: str, split: int, seed: int) -> dict[str, Any]:
     """Return RMSE, mean test log-likelihood and CPU seconds of one fit, NaN and the reason if it fails."""
     method = AnyMethod.model_validate_json(entry)
-    dataset = data.load_dataset(name, constant_inputs="paper" if name == "naval" else "zero")
+    dataset = DatasetEntry.model_validate(named).load(constant_inputs="paper" if named == "naval" else "zero")
     part = data.make_split(SplitScheme("standard"), dataset, split)
     scores, failure, started = dict.fromkeys(SCORES, float("nan")), "", time.process_time()
     try:
         method.warm_up()
         started = time.process_time()
-        model = method.build(_random_seed(name, split, seed), Path(base))
+        model = method.build(_random_seed(dataset.name, split, seed))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report of a study states convergence
             model.fit(dataset.X[part.train], dataset.y[part.train])
         scores = score_prediction(model.predict_dist(dataset.X[part.test]), dataset.y[part.test])
     except Exception as error:  # noqa: BLE001 a failed fit is a result
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        failure = f"{method.name} on {name}, split {split}, seed {seed}: {reason}"
+        failure = f"{method.name} on {dataset.name}, split {split}, seed {seed}: {reason}"
     return scores | {"seconds": time.process_time() - started, "failure": failure}
 
 
