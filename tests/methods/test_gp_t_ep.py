@@ -138,7 +138,13 @@ def starts(lengthscale, nu, scale):
 
 
 class TestGrid:
-    @pytest.mark.parametrize(("point", "stage"), SELECTED.items(), ids=str)
+    @pytest.mark.parametrize(
+        ("point", "stage"),
+        [
+            pytest.param(point, stage, id=f"{point}-{stage}", marks=pytest.mark.exhaustive if point[0] == 3.0 else ())
+            for point, stage in SELECTED.items()
+        ],
+    )
     def test_the_fixed_point_does_not_depend_on_the_damping(self, point, stage):
         found = at_point(*point)
         assert found.stage == stage

@@ -35,7 +35,7 @@ def small_model(**given):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", "AB")
+@pytest.mark.parametrize("case", ["A", pytest.param("B", marks=pytest.mark.exhaustive)])
 def test_reference_values(case):
     values = VALUES["cases"][case]
     options = {"samples": 3000, "warmup": 20, "stored": 6000, "random_state": 0}

@@ -21,12 +21,31 @@ ESTIMATORS = [
     for name in methods.REGISTRY
     for task in methods.get(name).tasks
 ]
+SLOW = {"hmc", "gp_t"}  # half of the time of all checks; all methods share one class
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
-def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
+def reasons(model: MethodEstimator) -> dict[str, str]:
+    return dict(EXEMPT.get(model.method.name, {}))
+
+
+def passes(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
     name = estimator.method.name
     check(fitting_well(estimator, check, MethodUnderTest(name, QUICK.get(name, {}), HERE)))
+
+
+@parametrize_with_checks(
+    [model for model in ESTIMATORS if model.method.name not in SLOW], expected_failed_checks=reasons
+)
+def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
+    passes(estimator, check)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks([model for model in ESTIMATORS if model.method.name in SLOW], expected_failed_checks=reasons)
+def test_scikit_learns_checks_of_slow_methods(
+    estimator: MethodEstimator, check: Callable[[MethodEstimator], None]
+) -> None:
+    passes(estimator, check)
 
 
 @pytest.mark.slow

@@ -21,11 +21,10 @@ QUIET = settings(
     database=None,
 )
 MORE = settings(QUIET, max_examples=100)
-ODD = [
-    None, True, -1, 0, 1.5, 10**30, "", "zzz", "no", [], [None], {"zzz": 1}, float("inf"), float("nan"),
-]  # fmt: skip
+ODD = [None, -1, 1.5, "zzz", [None], {"zzz": 1}, float("nan")]
 ODDER = [
-    False, -0.5, " ", "a\nb", [[]], {}, {"use": None}, ["zzz"], "2001-01-01", "nan", "x" * 5000,
+    True, False, 0, -0.5, 10**30, float("inf"), "", "no", [], " ", "a\nb", [[]], {}, {"use": None}, ["zzz"],
+    "2001-01-01", "nan", "x" * 5000,
     {"a": {"b": {"c": [1]}}},
 ]  # fmt: skip
 
