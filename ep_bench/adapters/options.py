@@ -33,17 +33,27 @@ def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[Optio
 def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | None = None) -> Any:
     """Return an instance of a target; ``seed`` is its ``random_state`` if it has this parameter.
 
-    Raises UserError if the target or an option is not available.
+    Options such as ``ridge__alpha`` are those of its parts, as in scikit-learn. Raises UserError if the target or an
+    option is not available.
     """
     target = resolve(use, base)
     own = {key: _value(value, base) for key, value in options.items() if key != STANDARDIZE}
     known = parameters(target)
+    of_parts = {key: own.pop(key) for key in [*own] if _is_of_a_part(key, target, known)}
     if seed is not None and known is not None and "random_state" in known and "random_state" not in own:
         own["random_state"] = seed % 2**32
     try:
-        return target(**own)
-    except TypeError as error:
+        model = target(**own)
+        return model.set_params(**of_parts) if of_parts else model
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ValueError) and not of_parts:
+            raise
         raise UserError(f"cannot be constructed: {error}", found=use) from error
+
+
+def _is_of_a_part(key: str, target: Any, known: Mapping[str, Any] | None) -> bool:
+    """Return whether an option is one of a part of an estimator, ``part__option``, as in a pipeline."""
+    return "__" in key and key not in (known or {}) and callable(getattr(target, "set_params", None))
 
 
 def _missing_methods(target: Any) -> str | None:
@@ -74,22 +84,40 @@ def _option_problems(
     use: str, options: Mapping[str, Any], base: Path, place: tuple[Any, ...], extra: tuple[str, ...] = ()
 ) -> Iterator[OptionProblem]:
     try:
-        known = parameters(resolve(use, base))
+        target = resolve(use, base)
+        known = parameters(target)
     except UserError as error:
         yield OptionProblem.of((*place, "use"), error)
         return
     for name in known or {}:
         if known[name] is inspect.Parameter.empty and name not in options:  # type: ignore[index]
             yield OptionProblem((*place, name), f"{use} requires this option")
+    of_parts = [key for key in options if not place and _is_of_a_part(key, target, known)]
     for key, value in options.items():
-        if known is not None and key not in known:
+        if known is not None and key not in known and key not in of_parts:
             allowed = sorted({*known, *extra})
             yield OptionProblem((*place, key), f"{use} has no such option", None, allowed, key)
-        for inner, target, inner_options in nested(value, (*place, key)):
+        for inner, named, inner_options in nested(value, (*place, key)):
             if inner_options is None:
-                yield from _reference_problems(target, base, (*inner, OBJECT))
+                yield from _reference_problems(named, base, (*inner, OBJECT))
             else:
-                yield from _option_problems(target, inner_options, base, inner)
+                yield from _option_problems(named, inner_options, base, inner)
+    if of_parts:
+        yield from _part_problems(use, options, of_parts, base)
+
+
+def _part_problems(use: str, options: Mapping[str, Any], of_parts: list[str], base: Path) -> Iterator[OptionProblem]:
+    """Yield the options of parts that an instance with the other options does not have."""
+    try:
+        model = build_model(use, {key: value for key, value in options.items() if key not in of_parts}, base)
+    except Exception:  # noqa: BLE001 - another option is wrong, or the class accepts no instance without data
+        return
+    known = model.get_params(deep=True)
+    for key in of_parts:
+        if key not in known:
+            part = key.rpartition("__")[0]
+            allowed = sorted(name for name in known if name.rpartition("__")[0] == part) or sorted(known)
+            yield OptionProblem((key,), f"{use} has no such option", None, allowed, key)
 
 
 def _reference_problems(target: str, base: Path, place: tuple[Any, ...]) -> Iterator[OptionProblem]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ep_bench.experiments.method_entries import ExperimentMethod
 
-ARRAYS, SUMMARY, CHECKPOINTS = "arrays.npz", "summary.csv", "pieces"
+ARRAYS, SUMMARY, CHECKPOINTS, SUPERSEDED = "arrays.npz", "summary.csv", "pieces", "superseded"
 FILES = (ARRAYS, SUMMARY)
 
 
@@ -72,7 +72,8 @@ def run(
 
     The lock file has the differences from published numbers that the study accepts (``accept``). If the experiment uses
     checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues; ``report`` receives the
-    number of finished parts and of all parts.
+    number of finished parts and of all parts. Results of other options, seeds or versions are kept in the folder
+    ``superseded``.
 
     Raises
     ------
@@ -92,6 +93,7 @@ def run(
         started = time.monotonic()
         arrays, summary = get(name).compute(config, seed)
         seconds = round(time.monotonic() - started, 1)
+    _keep_earlier(folder)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _csv(summary))
     key = store.factor_hash(factors)
@@ -127,6 +129,18 @@ def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) 
     return same and all((folder / name).exists() for name in FILES) and not store.suspect_files(folder, lock)
 
 
+def _keep_earlier(folder: Path) -> None:
+    """Move the results that the folder has to ``superseded/<time of their end>``."""
+    if not has_results(folder):
+        return
+    ended = time.gmtime((folder / store.LOCK).stat().st_mtime)
+    place = folder / SUPERSEDED / time.strftime("%Y-%m-%dT%H-%M-%S", ended)
+    place.mkdir(parents=True, exist_ok=True)
+    for name in (*FILES, store.LOCK):
+        if (folder / name).exists():
+            (folder / name).replace(place / name)
+
+
 def _update_lock(folder: Path, accept: Sequence[Mapping[str, str]]) -> None:
     """Replace the accepted differences in a lock file; add the checksums of its files if an older version wrote it."""
     lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in {"format", "accept"}}
@@ -136,6 +150,11 @@ def _update_lock(folder: Path, accept: Sequence[Mapping[str, str]]) -> None:
 
 def _accepted(accept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"accept": [dict(item) for item in accept]} if accept else {}
+
+
+def has_results(folder: Path) -> bool:
+    """Return whether ``folder`` has results of an experiment, of any options and versions."""
+    return (folder / store.LOCK).exists() and any((folder / name).exists() for name in FILES)
 
 
 def failures(folder: Path) -> list[str]:

@@ -129,6 +129,40 @@ def test_nested_names_that_are_no_classes_are_refused_when_the_study_is_read(tmp
         assert problem.allowed == "package.module:Class or ./file.py:Class"
 
 
+STEPS = """    steps:
+      - [poly, {use: "sklearn.preprocessing:PolynomialFeatures"}]
+      - [ridge, {use: "sklearn.linear_model:BayesianRidge"}]
+"""
+
+
+def of_pipeline(tmp_path: Path, *more: str):
+    head = 'study: s\ndatasets: [yacht]\nmethods:\n  - use: "sklearn.pipeline:Pipeline"\n    label: a\n'
+    (tmp_path / "s.yaml").write_text(head + STEPS + "".join(f"    {line}\n" for line in more))
+    return read_study(tmp_path / "s.yaml", InstalledCatalogue())
+
+
+def test_options_of_the_steps_of_a_pipeline_are_set_and_searched(tmp_path: Path) -> None:
+    fixed = of_pipeline(tmp_path, "poly__degree: 3").methods[0]
+    assert adapters.build_model(fixed.use, fixed.options, tmp_path).get_params()["poly__degree"] == 3
+    searched = of_pipeline(tmp_path, "tune: {trials: 2, score: rmse, space: {poly__degree: [1, 2]}}")
+    record = run_cell(make_plan(searched, tmp_path / "r").cells[0].job)
+    assert {trial["options"]["poly__degree"] for trial in record.notes["tune"]["trials"]} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("poly__degre: 3", "poly__degree"), ("pol__degree: 3", "poly__degree"), ("a__b: 1", "steps")]
+)
+def test_a_wrong_option_of_a_step_has_a_message(tmp_path: Path, line: str, found: str) -> None:
+    with pytest.raises(UserError, match=r"s\.yaml:9: methods\[0\].* has no such option") as caught:
+        of_pipeline(tmp_path, line)
+    assert found in str(caught.value)
+
+
+def test_options_of_parts_need_an_instance(tmp_path: Path) -> None:
+    problems = list(adapters.problems("sklearn.linear_model:BayesianRidge", {"ridge__tol": 1.0}, tmp_path))
+    assert [(problem.path, problem.name) for problem in problems] == [(("ridge__tol",), "ridge__tol")]
+
+
 def test_a_required_option_is_given_by_the_entry_its_search_or_overrides_of_all_data_sets(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "class Needs:\n    def __init__(self, alpha): self.alpha = alpha\n"

@@ -130,6 +130,7 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     key = str(study.experiment), study.options, study.seed, results / study.name
     with relative_to(study.path.parent), interrupted_by(signal.SIGTERM):
         done = experiments.is_computed(*key)
+        earlier = not done and experiments.has_results(results / study.name)
         kept = experiments.checkpoints_kept(results / study.name)
         if kept and not done and not quiet:
             click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
@@ -139,6 +140,8 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     if not quiet:
         note = " (already computed)" if done else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
+        if earlier:
+            click.echo(f"{study.name}: earlier results, of other options or versions, are in {folder / 'superseded'}")
     failed = experiments.failures(folder)
     if failed:
         count = f"{len(failed)} repetition{'s' * (len(failed) > 1)} failed"

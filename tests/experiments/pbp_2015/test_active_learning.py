@@ -255,7 +255,8 @@ def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study:
         assert arrays["datasets"].tolist() == ["yacht", "mine"]
         assert np.isfinite(arrays["rmse"][:, 0]).all()
     assert "already computed" in ep_bench(*run).stdout
-    assert "its options are not valid here: " in ep_bench("verify", str(results / "own")).stdout
+    verified = " ".join(ep_bench("verify", str(results / "own")).stdout.split())
+    assert "1 not comparable: its options are not valid here: " in verified
     (own_study.parent / "mine.csv").write_text((own_study.parent / "mine.csv").read_text() + "1,2,3\n")
     assert "to run" in ep_bench("plan", str(own_study), "--results", str(results)).stdout
 
@@ -271,6 +272,22 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     distances = np.sqrt(((dataset.X[:, None] - np.array(before)[None]) ** 2).sum(axis=2)).min(axis=1)
     nearest = np.sqrt(((np.array(after[-1]) - np.array(before)) ** 2).sum(axis=1)).min()
     assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
+
+
+def test_results_of_other_options_are_kept(tmp_path: Path) -> None:
+    study = {"study": "s", "experiment": "active_learning", "options": {**SMALL, "repetitions": 1}}
+    run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
+    assert "earlier results" not in ep_bench(*run).stdout
+    folder = tmp_path / "results" / "s"
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(first) == 3
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study | {"seed": 1}))
+    assert "earlier results" in ep_bench(*run).stdout
+    assert "earlier results" not in ep_bench(*run).stdout
+    (kept,) = (folder / "superseded").iterdir()
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == first
+    assert (folder / experiments.ARRAYS).read_bytes() != first[experiments.ARRAYS]
 
 
 def test_a_changed_acquisition_is_computed_again(own_study: Path) -> None:
