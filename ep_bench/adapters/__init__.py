@@ -29,7 +29,7 @@ from ep_bench.adapters.best_prediction import preload
 from ep_bench.adapters.classifier import ExternalClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
 from ep_bench.adapters.regressor import ExternalRegressor, build
-from ep_bench.adapters.targets import files, is_target, parameters, resolve, tasks, use_copies, version
+from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
 
 __all__ = [
     "STANDARDIZE",
@@ -39,6 +39,7 @@ __all__ = [
     "build_model",
     "files",
     "is_target",
+    "names_a_file",
     "parameters",
     "preload",
     "problems",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.adapters.best_prediction import PREDICTION_METHODS
-from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve
+from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve, resolve_for_use
 from ep_bench.errors import OptionProblem, UserError
 
 STANDARDIZE = "standardize"
@@ -36,7 +36,7 @@ def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | No
     Options such as ``ridge__alpha`` are those of its parts, as in scikit-learn. Raises UserError if the target or an
     option is not available.
     """
-    target = resolve(use, base)
+    target = resolve_for_use(use, base)
     own = {key: _value(value, base) for key, value in options.items() if key != STANDARDIZE}
     known = parameters(target)
     of_parts = {key: own.pop(key) for key in [*own] if _is_of_a_part(key, target, known)}
@@ -131,8 +131,8 @@ def _value(value: Any, base: Path) -> Any:
     """Return the value of an option with all nested objects constructed."""
     itself = reference(value)
     if itself is not None:
-        return resolve(itself, base)
+        return resolve_for_use(itself, base)
     if isinstance(value, Mapping):
         inner = {key: _value(item, base) for key, item in value.items() if key != "use"}
-        return resolve(value["use"], base)(**inner) if "use" in value else inner
+        return resolve_for_use(value["use"], base)(**inner) if "use" in value else inner
     return [_value(item, base) for item in value] if isinstance(value, list) else value

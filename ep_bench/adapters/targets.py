@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import platformdirs
+
 from ep_bench import methods
 from ep_bench.adapters.source_checksums import checksums, sibling_modules, source_checksum
 from ep_bench.errors import UserError, nearest
@@ -56,6 +58,9 @@ def resolve(use: str, base: Path) -> Any:
     place, _, attribute = use.rpartition(":")
     if not place or not attribute:
         raise UserError("not a class or function", found=use, allowed="package.module:Class or ./file.py:Class")
+    if place == "__main__":
+        problem = "other processes cannot import from a running script or notebook; save the class in a file"
+        raise UserError(problem, found=use, allowed=f"./file.py:{attribute}")
     module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use, base)
     found = module
     for part in attribute.split("."):
@@ -67,6 +72,42 @@ def resolve(use: str, base: Path) -> Any:
     if not callable(found):
         raise UserError("does not name a class", found=use, allowed="a class with fit and predict")
     return found
+
+
+def resolve_for_use(use: str, base: Path) -> Any:
+    """Return the same; functions of a file can then import its sibling modules, and other processes the file.
+
+    Its folder, and one with a link to it by the name of its module, remain in ``sys.path``, which multiprocessing and
+    joblib pass on.
+    """
+    found, place = resolve(use, base), use.rpartition(":")[0]
+    if _is_file(place):
+        path = _file(place, base)
+        for folder in (str(path.parent), *_folder_of_link(path)):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+    return found
+
+
+def _folder_of_link(path: Path) -> Iterator[str]:
+    """Yield a folder in which the file has the name of its module, if it can be written."""
+    with contextlib.suppress(OSError):
+        folder = platformdirs.user_cache_path("ep-bench") / "modules"
+        folder.mkdir(parents=True, exist_ok=True)
+        link = folder / f"{_module_name(path)}.py"
+        if not link.is_symlink():
+            for other in folder.iterdir():
+                if not other.exists():  # its file has been removed
+                    other.unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):
+                link.symlink_to(path)
+        yield str(folder)
+
+
+def names_a_file(use: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a target or one of its nested objects is in a file that is relative to a study."""
+    inner = (names_a_file(target, of or {}) for _, target, of in nested(dict(options), ()))
+    return _is_file(use.rpartition(":")[0]) or any(inner)
 
 
 def tasks(use: str, base: Path) -> tuple[Task, ...]:
@@ -208,9 +249,13 @@ def _sibling_file(name: str, base: Path) -> str | None:
     return f"./{relative}" if (base / relative).is_file() else None
 
 
+def _module_name(path: Path) -> str:
+    return "ep_bench_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+
+
 @cache
 def _module_of_file(path: Path) -> ModuleType:
-    name = "ep_bench_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    name = _module_name(path)
     loader = importlib.util.spec_from_file_location(name, path)
     if loader is None or loader.loader is None:
         raise UserError("is not a Python file", found=str(path))

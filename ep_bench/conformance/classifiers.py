@@ -19,6 +19,7 @@ from ep_bench.types import Array
 
 SAME = 1e-6  # largest rounding error of probabilities
 _SUMS = 1e-4  # tolerance for another order of summation, and for single precision
+PREDICTIONS = ("predict", "predict_proba", "predict_dist")
 _LABELS = np.array([30, 10, 20])  # labels of the classes 0, 1 and 2, not in ascending order
 _SEED = "add a parameter random_state and draw all random numbers from numpy.random.default_rng(random_state)"
 
@@ -26,9 +27,15 @@ _SEED = "add a parameter random_state and draw all random numbers from numpy.ran
 def fits(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that a fit and predictions raise no exception."""
     model = subject.model(subject.fitted(classes()))
-    with subject.guarded("predict"):
-        model.predict(classes(30, seed=2).X)
+    name = _prediction(model)
+    with subject.guarded(name):
+        getattr(model, name)(classes(30, seed=2).X)
     yield from ()
+
+
+def _prediction(model: Any) -> str:
+    """Return the name of a method that predicts; one is enough."""
+    return next((name for name in PREDICTIONS if callable(getattr(model, name, None))), PREDICTIONS[0])
 
 
 def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
@@ -59,6 +66,8 @@ def labels(subject: MethodUnderTest) -> Iterator[Finding]:
     rows = classes()
     original = _LABELS[rows.y.astype(int)]
     model = subject.instance()
+    if not callable(getattr(model, "predict", None)):
+        return
     try:
         with subject.guarded("fit with the labels 10, 20 and 30"):
             model.fit(rows.X.copy(), original)
@@ -130,7 +139,7 @@ def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
     X.flags.writeable = y.flags.writeable = False
     with subject.guarded("fit and predict with read-only arrays"):
         model.fit(X, y)
-        model.predict(X)
+        getattr(model, _prediction(model))(X)
 
 
 def clone(subject: MethodUnderTest) -> Iterator[Finding]:

@@ -108,7 +108,8 @@ def _numbers(plugin: Plugin, values: Any, what: str, dimensions: int) -> Array:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        _refuse(plugin, f"{what} must hold numbers: {error}")
+        labels = "; for labels of classes return an ep_bench.types.Dataset or a Bunch with target_names"
+        _refuse(plugin, f"{what} must hold numbers: {error}{labels if what == 'y' else ''}")
     if array.ndim != dimensions:
         _refuse(plugin, f"{what} must have {dimensions} dimension{'s' * (dimensions > 1)}", f"shape {array.shape}")
     wrong = np.argwhere(~np.isfinite(array))

@@ -93,6 +93,8 @@ def run(
         started = time.monotonic()
         arrays, summary = get(name).compute(config, seed)
         seconds = round(time.monotonic() - started, 1)
+    if is_computed(name, options, seed, folder):  # by another run, meanwhile
+        return folder
     _keep_earlier(folder)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _csv(summary))

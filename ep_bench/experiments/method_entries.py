@@ -36,11 +36,15 @@ class ExperimentMethod(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> ExperimentMethod:
+        if "tune" in (self.model_extra or {}):
+            raise ValueError("options are not searched in an experiment; give the options without tune")
         self._check()
         return self
 
     def _check(self) -> None:
         """Raise ValueError if the method or one of its options does not exist."""
+        if ":" in self.use:
+            raise ValueError(f"this experiment takes methods of the package only; found {self.use!r}")
         refuse_unknown("unknown method", self.use, methods.names())
         known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
         for option in self.model_extra or {}:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import math
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench import experiments
+from ep_bench import adapters, experiments
 from ep_bench.errors import UserError
 from ep_bench.experiments.record import EXACT
 from ep_bench.experiments.registry import REGISTRY, get
@@ -36,9 +38,8 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
     name, lock = str(study.lock["experiment"]), study.lock
     if name not in REGISTRY:
         raise UserError(f"the experiment {name} is not installed")
-    problems = experiments.problems(name, lock.get("options", {}))
-    if problems:  # such as a file that is relative to the folder of the study
-        raise UserError(f"its options are not valid here: {problems[0].error()}")
+    if files := list(_files(lock.get("options", {}))):
+        raise UserError(f"{files[0]} is or uses a file that the lock file does not contain")
     if not experiments.is_computed(name, lock.get("options", {}), lock.get("seed", 0), study.folder):
         raise UserError("its version, its options or the version of one of its methods has changed")
     tolerance = EXACT if same_arithmetic(lock.get("environment", {})) else get(name).tolerance
@@ -60,6 +61,17 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
         and column not in get(name).measured
         and not _equal(a[column], b[column], limits[column])
     ]
+
+
+def _files(value: Any) -> Iterator[str]:
+    """Yield the files in the options of an experiment, which are relative to its study."""
+    if isinstance(value, str) and ":" in value and adapters.names_a_file(value, {}):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from [str(value["csv"])] if value.get("csv") else []
+        yield from itertools.chain.from_iterable(map(_files, value.values()))
+    elif isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(_files, value))
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from ep_bench.types import Dataset, DatasetRef
 class Payload:
     """The payload of a run: data sets by their references in the study, and files by their paths on the run's machine.
 
-    Modules that a file imports must be installed on every machine.
+    Modules outside the folder of a file that it imports must be installed on every machine.
     """
 
     run: str
@@ -40,11 +39,11 @@ class UnpackedPayload:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, path: Path, content: bytes) -> str:
-        # Files from one folder are written to one folder, so that they can import each other.
-        folder = Path(self._folder, hashlib.sha256(str(path.parent).encode()).hexdigest()[:12])
-        folder.mkdir(exist_ok=True)
-        (folder / path.name).write_bytes(content)
-        return str(folder / path.name)
+        # Files keep their places relative to each other, so that they can import each other.
+        copy = Path(self._folder, *path.parts[1:])
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+        return str(copy)
 
 
 def pack(run: str, jobs: Sequence[Job]) -> Payload:

@@ -40,6 +40,8 @@ def seconds_of(row: Mapping[str, Any]) -> float:
 
 
 def _dataset(factors: Mapping[str, Any], label: str) -> DatasetRef:
+    if "csv" in factors:
+        raise UserError(f"the file of {factors['name']} is not in the results folder")
     if factors["name"] not in {*data.names(), *data.plugin_names()}:
         raise UserError(f"the data set {factors['name']} is not installed")
     options = {key: value for key, value in factors.items() if key != "checksum"}
@@ -56,9 +58,9 @@ def _options(factors: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options of a stored cell. Raises UserError if the version of its method is another one now."""
     use, tuned = factors["method"], "tune" in factors
     if adapters.is_target(use):
-        if use.startswith((".", "/")):
-            raise UserError(f"{use} is a file that the lock file does not contain")
         options = dict(factors["options"])
+        if adapters.names_a_file(use, options):
+            raise UserError(f"{use} is or uses a file that the lock file does not contain")
         version = adapters.version(use, Path.cwd(), options | ({"tune": factors["tune"]} if tuned else {}))
     else:
         methods.get(use)

@@ -35,7 +35,7 @@ from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.
-_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "left_out")
+_GRID_KEYS = ("include", "datasets", "methods", "splits", "overrides", "limits", "compare", "ranks", "left_out")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
@@ -145,7 +145,8 @@ class _Reader:
             return
         for key in _GRID_KEYS:
             if key in raw:
-                self.problems.add((key,), "is not allowed with an experiment")
+                hint = "; write it in `options`" if key in {"datasets", "methods"} else ""
+                self.problems.add((key,), f"is not allowed with an experiment{hint}")
         name = raw["experiment"]
         if isinstance(name, str):
             known = self.problems.known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
@@ -214,6 +215,8 @@ class _Reader:
         if not isinstance(given, dict):
             self.problems.add(("splits",), "must be a scheme's name or a mapping", found=raw, allowed=SPLITS)
             return None
+        if given and given.keys() <= {"count"}:
+            given = {"scheme": "standard", **given}
         scheme = given.get("scheme")
         place: Place = ("splits",) if isinstance(raw, str) else ("splits", "scheme")
         if not isinstance(scheme, str):

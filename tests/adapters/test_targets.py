@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,54 @@ def test_a_wrong_option_of_a_step_has_a_message(tmp_path: Path, line: str, found
 def test_options_of_parts_need_an_instance(tmp_path: Path) -> None:
     problems = list(adapters.problems("sklearn.linear_model:BayesianRidge", {"ridge__tol": 1.0}, tmp_path))
     assert [(problem.path, problem.name) for problem in problems] == [(("ridge__tol",), "ridge__tol")]
+
+
+USES_OTHERS = """
+import pickle, subprocess, sys
+
+class Late:
+    def fit(self, X, y):
+        import late_helper
+        self.value = late_helper.VALUE
+        return self
+    def predict(self, X): ...
+
+class Sent(Late):
+    name = "Sent"
+    def fit(self, X, y):
+        code = f"import pickle, sys; sys.path[:] = {sys.path!r}; print(pickle.loads({pickle.dumps(self)!r}).name)"
+        self.value = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+        return self
+"""
+
+
+@pytest.mark.parametrize(("name", "value"), [("Late", 3), ("Sent", "Sent")])
+def test_a_fit_imports_modules_of_its_folder_and_other_processes_import_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "m.py").write_text(USES_OTHERS)
+    (tmp_path / "late_helper.py").write_text("VALUE = 3\n")
+    assert adapters.build_model(f"./m.py:{name}", {}, tmp_path).fit([], []).value == value
+
+
+def test_links_to_files_that_are_gone_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "m.py").write_text(USES_OTHERS)
+        adapters.build_model("./m.py:Late", {}, tmp_path / place)
+        (tmp_path / place / "m.py").unlink()
+    (link,) = (tmp_path / "cache" / "ep-bench" / "modules").iterdir()
+    assert link.readlink() == tmp_path / "b" / "m.py"
+
+
+def test_a_class_of_a_script_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="save the class in a file") as caught:
+        read(tmp_path, "__main__:Mine")
+    assert "./file.py:Mine" in str(caught.value)
 
 
 def test_a_required_option_is_given_by_the_entry_its_search_or_overrides_of_all_data_sets(tmp_path: Path) -> None:

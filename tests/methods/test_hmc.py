@@ -119,8 +119,9 @@ class TestDraws:
         assert fitted(warmup=200, target_acceptance=0.95)[0].diagnostics["divergences"] == 0.0
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("target", [0.5, pytest.param(0.9, marks=pytest.mark.exhaustive)])
-    @pytest.mark.parametrize(("warmup", "samples"), [(400, 100), pytest.param(2000, 500, marks=pytest.mark.exhaustive)])
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("target", [0.5, 0.9])
+    @pytest.mark.parametrize(("warmup", "samples"), [(400, 100), (2000, 500)])
     def test_the_acceptance_is_close_to_the_target(self, target, warmup, samples):
         """Single chains differ by 0.1, as curvature varies; the mean of eight runs has an error of 0.035."""
         runs = [fitted(seed=seed, warmup=warmup, samples=samples, target_acceptance=target)[0] for seed in range(8)]

@@ -288,7 +288,9 @@ FORMS = [
 
 
 class TestFit:
-    @pytest.mark.parametrize("options", FORMS)
+    @pytest.mark.parametrize(
+        "options", [pytest.param(form, marks=pytest.mark.exhaustive) if form else form for form in FORMS]
+    )
     def test_it_learns_function_and_noise(self, options):
         train, test = rows(300, 2, 20), rows(300, 2, 21)
         state, trace = vi.fit(train, vi.Config(epochs=300, hidden=(20,), **options), np.random.default_rng(0))

@@ -9,6 +9,8 @@ from ep_bench.numerics import psi, psi_joint
 from tests.twins import plain_dgp, plain_dgp_full
 from tests.twins.plain_networks import check_gradient
 
+pytestmark = pytest.mark.exhaustive  # the kernels of full propagation only, as in test_dgp_ep_joint.py
+
 every_size = pytest.mark.parametrize(("D", "M", "B"), [(1, 1, 1), (1, 4, 3), (2, 5, 4), (3, 6, 2)])
 
 

@@ -210,7 +210,8 @@ def test_a_missing_scheduler_is_reported(study: Path, tmp_path: Path, monkeypatc
     assert run.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_leaves_no_worker_process(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals
 ) -> None:

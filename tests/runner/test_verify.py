@@ -345,7 +345,7 @@ def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
         ),
         (
             lambda cell: cell["factors"].update(method="./m.py:M"),
-            "./m.py:M is a file that the lock file does not contain",
+            "./m.py:M is or uses a file that the lock file does not contain",
         ),
     ],
 )

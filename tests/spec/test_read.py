@@ -74,6 +74,7 @@ def test_omitted_keys_have_the_documented_defaults(read):
         ("{scheme: kfold, folds: 5, seed: 2}", SplitScheme("kfold", folds=5, seed=2)),
         ("shuffle", SplitScheme("shuffle", count=20, test_fraction=0.1, seed=0)),
         ("{scheme: standard, count: 3}", SplitScheme("standard", count=3)),
+        ("{count: 3}", SplitScheme("standard", count=3)),
         ("{scheme: holdout, test_rows: 51630}", SplitScheme("holdout", test_rows=51630)),
         ("holdout", SplitScheme("holdout")),
     ],
@@ -251,7 +252,7 @@ WRONG = [
         ["splits: unknown split scheme", "found 'gpa'", "holdout, kfold", "did you mean 'gap'?"],
     ),
     (HEAD + "splits: {sheme: standard}\n", 4, ["splits.sheme: unknown key", "did you mean 'scheme'?"]),
-    (HEAD + "splits: {count: 3}\n", 4, ["splits.scheme: is missing"]),
+    (HEAD + "splits: {folds: 3}\n", 4, ["splits.scheme: is missing"]),
     (HEAD + "splits: {scheme: gap, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
     (HEAD + "splits: {scheme: standard, count: 0}\n", 4, ["splits.count"]),
     (
@@ -362,7 +363,12 @@ WRONG = [
     (HEAD + "left_out:\n" + "- {method: pbp, dataset: boston, reason: r}\n" * 2, 6, ["left_out[1]: leaves out the"]),
     # experiments
     ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
-    ("study: s\nexperiment: cubic_toy\nmethods: [pbp]\n", 3, ["methods: is not allowed with an experiment"]),
+    (
+        "study: s\nexperiment: cubic_toy\nmethods: [pbp]\n",
+        3,
+        ["methods: is not allowed with an experiment; write"],
+    ),
+    ("study: s\nexperiment: cubic_toy\ndatasets: [yacht]\n", 3, ["datasets: is not allowed with an experiment; write"]),
     ("study: s\nexperiment: cubic_toy\ncompare: {rows: a}\n", 3, ["compare: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\nranks: []\n", 3, ["ranks: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: is not allowed with an experiment"]),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ep_bench.cli.output.text import columns
-from ep_bench.experiments import checkpoints_kept
+from ep_bench.experiments import checkpoints_kept, failures
 from ep_bench.results import store
 from ep_bench.results.selection import matches
 from ep_bench.runner.progress import clock
@@ -116,7 +116,10 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
-        return [f"{study.name}: experiment {study.lock['experiment']}: done", *altered], not altered
+        failed = [] if altered else [f"  failed: {text}" for text in failures(folder)]
+        state = f"done, {len(failed)} repetitions failed" if failed else "done"
+        lines = [f"{study.name}: experiment {study.lock['experiment']}: {state}", *altered, *failed]
+        return lines, not altered and not failed
     planned = store.lock_cells(study.lock)
     finished = {row["cell"] for row in study.rows}
     missing = [cell for cell in planned if cell["cell"] not in finished]

@@ -14,12 +14,13 @@ from ep_bench.experiments.gp_t_2011.conflict_evidence import compute as evidence
 
 @pytest.fixture(scope="module")
 def found() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    options = {"points": [2, 2], "lengthscales": [0.9, 2.0], "magnitudes": [3.0, 9.0], "runs": 150, "temperatures": 40}
+    options = {"points": [2, 2], "lengthscales": [0.9, 2.0], "magnitudes": [3.0, 9.0], "runs": 300, "temperatures": 60}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "STARTS", 2)
         return evidence.compute(evidence.Config(**options), 0)
 
 
+@pytest.mark.exhaustive
 def test_each_value_belongs_to_its_hyperparameters(found: Any) -> None:
     arrays, _ = found
     assert arrays["lengthscales"].tolist() == pytest.approx([0.9, 2.0])
@@ -38,6 +39,7 @@ def test_each_value_belongs_to_its_hyperparameters(found: Any) -> None:
         assert arrays[f"evidence_1_{i}"][0, 1] == pytest.approx(model.log_evidence_, abs=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_annealing_agrees_with_ep_for_narrow_posteriors(found: Any) -> None:
     arrays, _ = found
     near, error = arrays["annealed_1"][0, 1], arrays["error_1"][0, 1]
@@ -47,6 +49,7 @@ def test_annealing_agrees_with_ep_for_narrow_posteriors(found: Any) -> None:
     assert np.all(arrays["evidence_2_0"] > arrays["evidence_2_1"])
 
 
+@pytest.mark.exhaustive
 def test_the_summary_agrees_with_the_arrays(found: Any) -> None:
     arrays, summary = found
     row = next(row for row in summary if (row["example"], row["eta"]) == (2, 0.5))
@@ -57,6 +60,7 @@ def test_the_summary_agrees_with_the_arrays(found: Any) -> None:
     assert row["without_solution"] == 0
 
 
+@pytest.mark.exhaustive
 def test_the_mode_has_the_highest_evidence(found: Any) -> None:
     arrays, _ = found
     data = conflict_examples.example(1)

@@ -256,7 +256,9 @@ def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study:
         assert np.isfinite(arrays["rmse"][:, 0]).all()
     assert "already computed" in ep_bench(*run).stdout
     verified = " ".join(ep_bench("verify", str(results / "own")).stdout.split())
-    assert "1 not comparable: its options are not valid here: " in verified
+    assert "1 not comparable: mine.csv is or uses a file that the lock file does not contain" in verified
+    status = ep_bench("status", str(results / "own"))
+    assert (status.returncode, "done, 4 repetitions failed" in status.stdout) == (3, True)
     (own_study.parent / "mine.csv").write_text((own_study.parent / "mine.csv").read_text() + "1,2,3\n")
     assert "to run" in ep_bench("plan", str(own_study), "--results", str(results)).stdout
 
@@ -326,6 +328,7 @@ def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
         ({"datasets": ["yacht", "yacht"]}, "twice"),
         ({"methods": [{"use": "pbpp"}]}, "did you mean 'pbp'"),
         ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
+        ({"methods": [{"use": "pbp", "tune": {"trials": 2}}]}, "options are not searched in an experiment"),
         ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
         ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "mutual_information"),
         ({"methods": [{"use": "pbp", "acquisition": "./own.py:f"}]}, "no such file"),
