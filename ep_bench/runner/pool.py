@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from ep_bench.types import Record
 BACKENDS = ("loky", "dask")
 _AHEAD = 2  # cells dispatched per worker: one runs, one waits
 _AHEAD_CLUSTER = 64  # minimum number of cells dispatched to a cluster, because more workers may join
+_threads: set[int] = set()  # those with a run of several jobs; joblib has one pool per process, which a run ends
 _LOSSES_ALLOWED = 10  # lost pools after which a cell that was in flight each time is given up
 
 
@@ -39,6 +41,12 @@ def run_jobs(
     if backend not in BACKENDS:
         raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)
     deaths = _pool_deaths(backend)
+    thread = threading.get_ident()
+    if backend == "loky" and n_jobs > 1:
+        if _threads - {thread}:
+            problem = "another run with several jobs is active in this process"
+            raise UserError(problem, allowed="one run with several jobs at a time, jobs=1, or another process")
+        _threads.add(thread)
     waiting = {job.cell.key: job for job in jobs}
     losses: dict[str, int] = {}
     stack = contextlib.ExitStack()
@@ -58,6 +66,7 @@ def run_jobs(
             except deaths as death:
                 yield from _count_losses(waiting, sent, losses, str(death))
     finally:
+        _threads.discard(thread)
         with stack:
             _end_workers(backend, n_jobs)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ChildProcess, ending_with_this_process
 from ep_bench.processes.process_tree import MARK
+from ep_bench.runner import pool
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record
@@ -138,6 +140,13 @@ def test_no_guard_is_killed_by_another_one() -> None:
         child.stop()
     assert len(guards) >= 2
     assert not marked
+
+
+def test_two_runs_with_several_jobs_in_one_process_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_threads", {threading.get_ident() + 1})
+    with pytest.raises(UserError, match="another run with several jobs is active in this process"):
+        next(run_jobs([], n_jobs=2))
+    assert list(run_jobs([], n_jobs=1)) == []
 
 
 def test_an_unknown_backend_is_refused() -> None:
