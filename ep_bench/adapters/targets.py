@@ -91,7 +91,7 @@ def resolve_for_use(use: str, base: Path) -> Any:
 
 def _folder_of_link(path: Path) -> Iterator[str]:
     """Yield a folder in which the file has the name of its module, if it can be written."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home
         folder = platformdirs.user_cache_path("ep-bench") / "modules"
         folder.mkdir(parents=True, exist_ok=True)
         link = folder / f"{_module_name(path)}.py"
