@@ -87,12 +87,12 @@ def test_good_classifiers_are_recognised_and_pass(use: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("answer", ["predict_proba", "predict_dist"])
 def test_one_way_to_predict_is_enough(answer: str, tmp_path: Path) -> None:
-    table = "np.tile(self.shares, (len(X), 1))"
+    table = "np.tile(self.rates, (len(X), 1))"
     returned = table if answer == "predict_proba" else f"ClassProbabilities({table})"
     (tmp_path / "m.py").write_text(
         "import numpy as np\nfrom ep_bench import ClassProbabilities\n\nclass Only:\n    tasks = ('classification',)\n"
         "    def fit(self, X, y):\n        self.classes_ = np.arange(int(y.max()) + 1)\n"
-        "        self.shares = (np.bincount(y, minlength=len(self.classes_)) + 1.0) / (len(y) + len(self.classes_))\n"
+        "        self.rates = (np.bincount(y, minlength=len(self.classes_)) + 1.0) / (len(y) + len(self.classes_))\n"
         f"        return self\n    def {answer}(self, X):\n        return {returned}\n"
     )
     found = outcomes("./m.py:Only", tmp_path)
