@@ -160,7 +160,9 @@ def has_results(folder: Path) -> bool:
 
 
 def failures(folder: Path) -> list[str]:
-    """Return one text per fit of a computed experiment that failed; empty if the experiment does not count them."""
+    """Return one text per part of a computed experiment that failed; empty if the experiment does not count them."""
+    if not (folder / ARRAYS).exists():
+        return []
     with np.load(folder / ARRAYS) as arrays:
         return [str(text) for text in arrays["failures"]] if "failures" in arrays else []
 

@@ -74,7 +74,7 @@ class DatasetEntry(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         text = {"type": "string", "minLength": 1}
-        own_file = {"properties": dict.fromkeys(KEYS, text), "required": [*KEYS], "additionalProperties": False}
+        own_file = {"properties": dict.fromkeys(KEYS, text), "required": ["name"], "additionalProperties": False}
         return {"anyOf": [{"type": "string", "enum": sorted(data.names())}, {"type": "object", **own_file}]}
 
     def load(self, *, constant_inputs: Literal["zero", "paper"] = "zero") -> Dataset:

@@ -153,7 +153,7 @@ class MethodEntry(Strict):
 class StandardSplits(Strict):
     """The generated splits; ``count`` selects the first of the data set's 20, 5 or 1."""
 
-    scheme: Literal["standard"]
+    scheme: Literal["standard"] = "standard"
     count: Annotated[int, Field(ge=1, le=20)] | None = None
 
 

@@ -144,7 +144,7 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
             click.echo(f"{study.name}: earlier results, of other options or versions, are in {folder / 'superseded'}")
     failed = experiments.failures(folder)
     if failed:
-        count = f"{len(failed)} repetition{'s' * (len(failed) > 1)} failed"
+        count = f"{len(failed)} part{'s' * (len(failed) > 1)} failed"
         echo_lines([f"{count}; the first: {failed[0]}; `ep-bench report` lists all"], err=True)
     return EXIT_CELLS if failed else 0
 

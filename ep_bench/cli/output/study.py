@@ -117,7 +117,7 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
         failed = [] if altered else [f"  failed: {text}" for text in failures(folder)]
-        state = f"done, {len(failed)} repetitions failed" if failed else "done"
+        state = f"done, {len(failed)} parts failed" if failed else "done"
         lines = [f"{study.name}: experiment {study.lock['experiment']}: {state}", *altered, *failed]
         return lines, not altered and not failed
     planned = store.lock_cells(study.lock)

@@ -249,7 +249,7 @@ def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study:
     results = own_study.parent / "results"
     run = ("run", str(own_study), "--results", str(results), "--jobs", jobs)
     done = ep_bench(*run)
-    assert (done.returncode, done.stderr.count("4 repetitions failed")) == (3, 1), done.stderr
+    assert (done.returncode, done.stderr.count("4 parts failed")) == (3, 1), done.stderr
     assert "wrong on yacht, repetition 0, fit 1: ValueError: ./own.py:constant must return shape (280,)" in done.stderr
     with np.load(results / "own" / experiments.ARRAYS) as arrays:
         assert arrays["datasets"].tolist() == ["yacht", "mine"]
@@ -258,7 +258,7 @@ def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study:
     verified = " ".join(ep_bench("verify", str(results / "own")).stdout.split())
     assert "1 not comparable: mine.csv is or uses a file that the lock file does not contain" in verified
     status = ep_bench("status", str(results / "own"))
-    assert (status.returncode, "done, 4 repetitions failed" in status.stdout) == (3, True)
+    assert (status.returncode, "done, 4 parts failed" in status.stdout) == (3, True)
     (own_study.parent / "mine.csv").write_text((own_study.parent / "mine.csv").read_text() + "1,2,3\n")
     assert "to run" in ep_bench("plan", str(own_study), "--results", str(results)).stdout
 
