@@ -117,8 +117,7 @@ def test_what_makes_scores_not_finite_is_named() -> None:
     y = np.zeros(3)
     prediction = Predictive.gaussian([np.nan, 0.0, np.nan], [1.0, 0.0, np.inf])
     assert non_finite.reason(prediction, y, ()) == (
-        "2 of 3 predictive means are not finite, 2 of 3 predictive standard deviations are NaN, "
-        "1 of 3 predictive standard deviations are 0"
+        "2 of 3 predictive means are not finite, 1 of 3 predictive standard deviations are 0"
     )
     assert non_finite.reason(PointPrediction(np.array([np.inf, 0.0, 0.0])), y, ()) == (
         "1 of 3 predictive means are not finite"
