@@ -29,9 +29,10 @@ def blocks(text: str, language: str) -> list[str]:
     return [dedent(block) for _, block in found]
 
 
-def blocks_of_pages(language: str) -> list[object]:
+def blocks_of_pages(language: str, marks: object = ()) -> list[object]:
+    """Return the blocks of all pages as parameters; those of ``docs`` have the marks."""
     return [
-        pytest.param(block, id=f"{name}-{number}")
+        pytest.param(block, id=f"{name}-{number}", marks=marks if name.startswith("docs/") else ())
         for name, text in PAGES.items()
         for number, block in enumerate(blocks(text, language))
     ]
@@ -54,7 +55,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
-@pytest.mark.parametrize("code", blocks_of_pages("python"))
+@pytest.mark.parametrize("code", blocks_of_pages("python", marks=pytest.mark.exhaustive))
 def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "block", "exec"), {"__name__": "__main__"})  # noqa: S102

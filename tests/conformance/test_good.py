@@ -45,12 +45,12 @@ POINTS = {"noise-included", "density", "quantiles"}
 
 
 EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
-SLOW = {"hmc", "sgld", "sgp", "gp_t", "ep_nn"}
+FAST = {"pbp", "gp", "bp", "vi", "laplace"}
 
 
 @pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in SLOW else ()) for name in methods.REGISTRY]
+    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.exhaustive) for name in methods.REGISTRY]
 )
 def test_methods_of_the_registry_conform(name: str) -> None:
     """Run the checks that tests/methods/test_sklearn.py and test_contract.py do not contain; all checks for pbp."""
@@ -108,8 +108,10 @@ def test_every_inference_of_robust_regression_conforms_with_all_its_steps(infere
         ("sklearn.neighbors:KNeighborsRegressor", {}, POINTS, {"one-row"}),
         ("sklearn.svm:SVR", {}, POINTS, {"global-rng"}),
         pytest.param(GP, {"kernel": NOISY}, set(), set(), marks=pytest.mark.slow),
-        pytest.param(GP, {"kernel": NOISY, "normalize_y": True}, set(), set(), marks=pytest.mark.slow),
-        pytest.param("sklearn.neural_network:MLPRegressor", {"max_iter": 60}, POINTS, set(), marks=pytest.mark.slow),
+        pytest.param(GP, {"kernel": NOISY, "normalize_y": True}, set(), set(), marks=pytest.mark.exhaustive),
+        pytest.param(
+            "sklearn.neural_network:MLPRegressor", {"max_iter": 60}, POINTS, set(), marks=pytest.mark.exhaustive
+        ),
         pytest.param(
             "sklearn.ensemble:RandomForestRegressor", {"n_estimators": 20}, POINTS, set(), marks=pytest.mark.slow
         ),

@@ -136,6 +136,7 @@ class TestClasses:
     @pytest.mark.parametrize(
         ("likelihood", "dims", "samples"), [("probit", (2, 2, 1), 50), ("softmax", (2, 2, 3), 4)]
     )  # fmt: skip
+    @pytest.mark.exhaustive
     def test_samples_through_the_layers(self, likelihood, dims, samples):
         """For two layers the mixture is exact, and moment matching approximate."""
         net = network(dims)

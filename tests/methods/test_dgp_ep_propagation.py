@@ -135,7 +135,7 @@ class TestKnownMoments:
 
 
 class TestMonteCarlo:
-    @pytest.mark.parametrize("share", [1.0, 0.9])
+    @pytest.mark.parametrize("share", [pytest.param(1.0, marks=pytest.mark.exhaustive), 0.9])
     @shared_or_not
     def test_two_layers_are_exact(self, share, shared):
         """Moments of the Gaussian first layer and the first two moments of the second, against draws."""

@@ -228,7 +228,9 @@ class TestTheEvidence:
         np.testing.assert_allclose(ours.post.scales[1] / ours.post.scales[0], scale[0], rtol=1e-5)
 
     @KIND
-    @pytest.mark.parametrize("groups", [0, [[0, 1, 2], [0, 1, 2]]], ids=["common", "input"])
+    @pytest.mark.parametrize(
+        "groups", [0, pytest.param([[0, 1, 2], [0, 1, 2]], marks=pytest.mark.exhaustive)], ids=["common", "input"]
+    )
     def test_of_everything_released(self, kind, groups):
         model = tiny(noise=None, noise_prior=(-2.4, 0.3))
         groups = np.zeros((2, 3), np.int64) + groups

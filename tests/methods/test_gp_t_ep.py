@@ -206,6 +206,7 @@ class TestPlainTwins:
             np.testing.assert_allclose(found.b, b, rtol=1e-6)
 
     @pytest.mark.parametrize("eta", [1.0, 0.5])
+    @pytest.mark.exhaustive
     def test_the_double_loop_by_a_general_optimiser(self, eta):
         K, y = self.K[1:4, 1:4], self.y[1:4]
         found = ep.infer(K, y, 3.0, 0.2, eta, 0.8, "double_loop")

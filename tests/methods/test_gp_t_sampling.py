@@ -113,7 +113,7 @@ class TestConditionals:
             assert distance(found[None, :, place], mean) < 4
             assert distance((found[None, :, place] - mean) ** 2, (weights * (value - mean) ** 2).sum()) < 4
 
-    @pytest.mark.parametrize("ellipses", [False, True])
+    @pytest.mark.parametrize("ellipses", [pytest.param(False, marks=pytest.mark.exhaustive), True])
     def test_hyperparameters_conditional_on_the_scales(self, ellipses, monkeypatch):
         """Lengthscale and scale are sampled, the magnitude is fixed; U does not change."""
         monkeypatch.setattr(chain, "LINES", 0)

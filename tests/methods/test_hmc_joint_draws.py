@@ -90,6 +90,7 @@ def distances(model, seed, draws):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), [CASES[0], *CASES[2:]])
+@pytest.mark.exhaustive
 def test_the_transition_leaves_the_joint_distribution_invariant(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED, FEW).max() < TOLERANCE

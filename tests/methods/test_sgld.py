@@ -221,6 +221,7 @@ class TestStationary:
             excess[relative_step] = ((w.var(axis=0) * precision).mean() - 1) / relative_step
         np.testing.assert_allclose(list(excess.values()), 0.28, atol=0.06)  # 0.263, 0.278, 0.3125
 
+    @pytest.mark.exhaustive
     def test_the_preconditioner_keeps_the_distribution_and_mixes_faster(self):
         """Inputs of scales 0.03 and 3: without the prior, the precisions differ by a factor of 10,000."""
         train = orthogonal(20, np.array([0.03, 3.0]), 9)
@@ -238,7 +239,7 @@ class TestStationary:
 
         assert memory(w) < memory(chains["none"]) - 0.2
 
-    @pytest.mark.parametrize("kind", ["none", "rmsprop"])
+    @pytest.mark.parametrize("kind", ["none", pytest.param("rmsprop", marks=pytest.mark.exhaustive)])
     def test_the_excess_variance_of_minibatches_decreases_with_the_step(self, kind):
         train, ratios = orthogonal(20, np.ones(2), 10), []
         largest = 0.2 if kind == "none" else 0.05

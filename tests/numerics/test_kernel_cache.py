@@ -129,6 +129,7 @@ def test_a_change_of_a_called_kernel_recompiles_and_keeps_the_old_code(clone: Pa
     assert call(clone)[:3] == (8.0, 0, 1)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_of_the_package_compiles_nothing(tmp_path: Path):
     code = (
         "from ep_bench.numerics.normal import normal_tail as f; f(1.0, 2.0)\nprint(sum(f.stats.cache_misses.values()))"

@@ -82,6 +82,7 @@ def test_files_of_a_small_study(built):
         assert {f"figures/{figure}.svg", f"figures/{figure}.pdf"} <= names
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_the_output_folder_can_be_chosen(tmp_path, make_study):
     files = build([make_study(tmp_path / "s", ["pbp"], ["boston"], 1)], tmp_path / "elsewhere")
     assert all(path.is_relative_to(tmp_path / "elsewhere") for path in files)
@@ -114,6 +115,7 @@ def test_the_page_is_accessible(built):
     assert anchors
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_names_are_escaped_on_the_page(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ['<script>alert("x")</script>', "a & b"], ["boston", "yacht"], 3)
     build([folder])
@@ -135,6 +137,7 @@ def test_the_page_shows_what_was_run(built):
     assert "original units" in text
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_tables_name_methods_computed_with_uncommitted_changes(tmp_path, make_study):
     """Their rows come from two trees; the other methods are not named."""
     folder = make_study(tmp_path / "s", ["PBP", "HMC", "GP"], ["boston", "yacht"], 3)
@@ -174,6 +177,7 @@ def test_both_pages_show_all_sections_figures_and_tables(built):
         assert f"<summary>{table.folded}</summary>" in plain
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_missing_cells_and_failures_are_shown(tmp_path, make_study):
     def change(row):
         if row["method"] != "gp" or row["dataset"] != "boston":
@@ -216,6 +220,7 @@ def test_no_words_overlap(parts, no_overlap, part):
         no_overlap(picture.figure)
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_figures_and_tables_of_an_earlier_report_are_removed(tmp_path, make_study):
     """Files of others in the folders stay."""
     folder = make_study(tmp_path / "s", lock={"ranks": [{"name": "g", "methods": ["pbp", "gp"]}]})
@@ -273,6 +278,7 @@ def in_another_process(built, request):
     return first, {path: path.read_bytes() for path in first}, json.loads(done.stdout)
 
 
+@pytest.mark.exhaustive
 def test_a_report_is_the_same_bytes_in_another_process(in_another_process):
     """The order of sets differs between processes."""
     first, again, _ = in_another_process
@@ -309,6 +315,7 @@ def test_a_study_without_finished_cells_has_a_report(tmp_path, make_study):
     assert "0 of 5 splits" in page_of(folder)
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_classification_scores_are_shown(tmp_path, make_study):
     def change(row):
         gone = ("rmse", "mae", "crps", "coverage50", "coverage90", "coverage95", "pit_error")
@@ -320,6 +327,7 @@ def test_classification_scores_are_shown(tmp_path, make_study):
     assert "rmse.md" not in files
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_published_numbers_are_compared_with_ours(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ["pbp", "gp"], ["boston", "yacht"], 20)
     lock = store.read_lock(folder)
@@ -335,6 +343,7 @@ def test_published_numbers_are_compared_with_ours(tmp_path, make_study):
     assert sorted(verdicts) == sorted(checks["verdict"])
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_several_folders_are_merged(tmp_path, make_study):
     first = make_study(tmp_path / "one", ["pbp"], splits=4)
     second = make_study(tmp_path / "two", ["gp"], splits=4, seed=1)
@@ -364,6 +373,7 @@ def test_the_cubic_toy_is_drawn(tmp_path):
     assert "mean ± 3 sd" in images(text)[0]
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_an_unknown_experiment_keeps_its_table(tmp_path):
     folder = tmp_path / "new"
     folder.mkdir()
@@ -380,6 +390,7 @@ def test_a_folder_without_results_is_refused(tmp_path):
         build([])
 
 
+@pytest.mark.exhaustive
 def test_no_numba_and_no_other_packages_are_loaded(in_another_process):
     *_, loaded = in_another_process
     assert not [name for name in loaded if not name.startswith("ep_bench")]

@@ -265,6 +265,7 @@ def test_a_fresh_clone_draws_the_same(folder, tmp_path):
         assert path.is_dir() or (clone / path.relative_to(folder)).read_bytes() == path.read_bytes(), path
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_without_samplers_there_is_no_section(tmp_path, make_study):
     folder = write(make_study(tmp_path / "s", ("pbp", "gp"), ("boston",), 2))
     build([folder])

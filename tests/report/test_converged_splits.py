@@ -68,6 +68,7 @@ def test_without_objective_or_criterion_nothing_is_stated(tmp_path, make_study):
         merge.merge([folder])
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_marks_and_notes_follow(folder):
     build([folder])
     page = (folder / "report" / "report.md").read_text(encoding="utf-8")

@@ -44,6 +44,7 @@ def test_published_columns_do_not_depend_on_the_order_of_the_studies(tmp_path, m
         assert merge.merge(folders).published_columns() == {"pbp": ("PBP-1",)}
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_of_rows_that_disagree_the_first_is_used_with_a_note(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
     other = {"rmse": 99.0, "fit_seconds": 7.0}

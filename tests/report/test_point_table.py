@@ -157,6 +157,7 @@ def test_other_splits_and_data_have_no_such_table(tmp_path: Path, make_study: An
     assert point_table.collect(merge.merge([folds(tmp_path / "s", make_study, **lock)])) == []
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_every_format_has_our_number_and_the_printed_one(tmp_path: Path, make_study: Any) -> None:
     folder, out = folds(tmp_path / "s", make_study), tmp_path / "out"
     build([folder], out)
@@ -176,6 +177,7 @@ def test_every_format_has_our_number_and_the_printed_one(tmp_path: Path, make_st
     assert [(float(row["ours"]), row["published"], row["n_points"]) for row in lines] == [(value, "-0.29", "500")]
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_other_reports_have_no_such_section(tmp_path: Path, make_study: Any) -> None:
     out = tmp_path / "out"
     build([make_study(tmp_path / "s")], out)

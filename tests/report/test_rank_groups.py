@@ -264,6 +264,7 @@ def test_long_names_and_many_methods_do_not_overlap(
     no_overlap(rank_group_figures.ranks(group, method_styles(names)).figure)
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_the_report_has_the_groups_and_all_pairs(tmp_path: Path, make_study: Any) -> None:
     groups = [GROUP_OF_THREE | {"pairs": [["PBP-1", "HMC-1"]]}, {"name": "empty", "methods": ["x", "y"]}]
     folder = study(tmp_path / "s", make_study, groups)

@@ -14,6 +14,7 @@ from ep_bench.results import store
 from ep_bench.types import Record
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
     tmp_path: Path, make_study: Callable[..., Path]
 ) -> None:

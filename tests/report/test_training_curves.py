@@ -116,6 +116,7 @@ def test_a_fresh_clone_draws_the_same(folder, tmp_path):
     assert after == before
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_without_any_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "s")
     build([folder])

@@ -91,6 +91,7 @@ def test_a_fresh_clone_has_the_chosen_options(folder):
     assert tuned_options.collect(merge.merge([folder])) == before
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_options_that_older_versions_lost_are_counted(folder):
     shutil.rmtree(folder / store.CELLS)
     lines, rows = tuned_options.collect(merge.merge([folder]))
@@ -143,6 +144,7 @@ def test_some_cell_files_are_better_than_none(folder):
     assert rows
 
 
+@pytest.mark.usefixtures("undrawn_figures")
 def test_without_tuning_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "plain", traces=True)
     build([folder])

@@ -304,6 +304,7 @@ def test_a_run_computes_the_cells_that_a_killed_run_left(study: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
     write_method(study, FOR_GO)
     study.write_text(STUDY % 1)

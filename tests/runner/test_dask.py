@@ -201,6 +201,7 @@ def test_a_worker_of_another_version_is_refused(
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_missing_scheduler_is_reported(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ep_bench.runner.cluster._CONNECT_TIMEOUT", "1s")
     where = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")

@@ -102,6 +102,7 @@ def test_a_full_disk(study: Path, small_disk: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
     """The cell files fit, results.csv does not: the cells are kept, and the table is written by the next run."""
     results = tmp_path / "results"

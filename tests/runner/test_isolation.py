@@ -14,7 +14,7 @@ from tests.runner.hostile_methods import HOSTILE, write_hostile_methods
 from tests.runner.support import job
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-SHORT = ("PatchesMean", "WritesToDescriptors", "KillsParent", "StrRaises", "BigHeader", "Complex")
+SHORT = ("PatchesMean", "WritesToDescriptors", "KillsParent")
 
 
 @pytest.fixture(scope="module")

@@ -95,9 +95,10 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_intact_cells_are_equal_and_nothing_is_written(folder: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_intact_cells_are_equal_and_nothing_is_written(folder: Path, in_process: None, jobs: int) -> None:
     before = files(folder.parent)
-    found = ep_bench("verify", folder, "--all", "--seed", 3, "--jobs", 2)
+    found = ep_bench("verify", folder, "--all", "--seed", 3, "--jobs", jobs)
     assert found.returncode == 0, found.stderr
     assert "6 results computed again, 0 different; seed 3" in found.stdout
     assert found.stdout.splitlines()[1].split()[1:7] == ["6", "6", "0", "0", "0", "0"]

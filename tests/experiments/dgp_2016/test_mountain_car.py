@@ -180,6 +180,7 @@ def test_only_a_hidden_layer_of_two_is_drawn() -> None:
     assert len(summary) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_seed_determines_the_data() -> None:
     one, again, other = (mountain_car.compute(ONE, seed)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one["y"], again["y"])
