@@ -18,10 +18,10 @@ from matplotlib.text import Text
 # Methods, folders and files whose tests compile the same kernels: they run in one process, so that no kernel is
 # compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
 GROUPS = {
-    "dgp_ep": "dgp_ep",
-    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout ensemble bb_alpha pbp",
-    "gp": "gp sgp gp_t covariances",
-    "ep_nn": "ep_nn",
+    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout ensemble bb_alpha pbp cubic_toy execute",
+    "dgp_ep": "dgp_ep mountain_car",
+    "gp": "gp sgp gp_t covariances conflict_evidence conflict_examples",
+    "ep_nn": "ep_nn additive_effects ard_overfitting network_fits",
 }
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
@@ -95,7 +95,7 @@ def kernels_of(item: pytest.Item) -> str | None:
     """Return the group of the method that a test is about, by the name of its file or folder, or by a parameter."""
     folder, stem = item.path.parent.name, item.path.stem.removeprefix("test_")
     if folder not in {"methods", "conformance"}:
-        return GROUP_OF.get(folder)
+        return GROUP_OF.get(folder) or GROUP_OF.get(stem)
     for name in LONGEST_FIRST if folder == "methods" else ():
         if f"{stem}_".startswith(f"{name}_"):
             return GROUP_OF[name]
