@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .markdown import in_words
-from .stored import BOARD, FIVE, cells, complete, planned
+from .stored import BOARD, FIVE, complete
 
 
 def on_data_sets(folder: str, method: str, before: str, after: str) -> Callable[[], str]:
     """Return a sentence part with the number of data sets on which an entry has all splits."""
     return lambda: f"{before}{in_words(len(complete(folder, method)))} data sets{after}"
-
-
-def missing_folds() -> str:
-    """Return how many folds of GP-ARD on communities have not been run."""
-    place = ("GP-ARD", "communities")
-    missing = planned("nn-ep-table1")[place] - len(cells("nn-ep-table1", *place))
-    return f"and {in_words(missing)} folds of GP-ARD on communities"
 
 
 PBP = ("pbp-table-1", "PBP")
@@ -30,7 +23,6 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/pbp.md", on_data_sets(*PBP, "on ", "; two")),
     ("methods/vi.md", on_data_sets(*VI, "On the ", " that have been run, VI-1 matches")),
     ("methods/vi.md", on_data_sets(*HETEROSCEDASTIC, "On the ", " that have been run, this entry")),
-    ("papers/jylanki2014.md", missing_folds),
     ("performance.md", lambda: f"The rows are in the {in_words(len(BOARD))} folders that it names"),
     ("results.md", on_data_sets(*PBP, "PBP on ", ", all 165 splits")),
 ]
