@@ -102,6 +102,7 @@ class TestEnergy:
         limit = case.energy(0.0)[1]
         np.testing.assert_allclose(np.mean(gradients, axis=0), limit, rtol=1e-5, atol=1e-7 * np.abs(limit).max())
 
+    @pytest.mark.exhaustive
     def test_at_zero_it_is_variational_inference_on_average(self, hidden):
         """Values and gradients, within Monte Carlo errors of the kernels with the closed-form divergence."""
         case, times = Case(hidden, 6), 4000

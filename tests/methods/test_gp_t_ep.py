@@ -162,6 +162,7 @@ class TestGrid:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("eta", [1.0, 0.5])
+    @pytest.mark.exhaustive
     def test_selected_points_of_the_grid(self, eta):
         for point in GRID[::24]:
             found = [at_point(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]

@@ -132,9 +132,10 @@ def changes(model, seed):
     ("activation", "prior", "scales", "hidden"),
     [
         ("relu", "gaussian", "one", (3,)),
-        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in CASES),
+        *CASES,
     ],
 )
+@pytest.mark.exhaustive
 def test_pooled_masses_and_single_precision_leave_the_joint_distribution_invariant(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden, rows=8)
     assert changes(model, SEED).max() < TOLERANCE

@@ -84,6 +84,7 @@ def test_nemenyi_p_is_alpha_at_the_critical_difference():
 
 
 @pytest.mark.parametrize("n", [6, 9, 12, 20, 60])
+@pytest.mark.exhaustive
 def test_wilcoxon_equals_scikit_posthocs(n):
     from scikit_posthocs import posthoc_wilcoxon
 

@@ -166,6 +166,7 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
     assert scores(far) == scores(tmp_path / "local" / "spread")
 
 
+@pytest.mark.exhaustive
 def test_cells_of_a_killed_worker_are_run_again(study: Path, cluster: LoopbackCluster) -> None:
     jobs = [job(name, split, base=study.parent) for split in range(3) for name in ("Slow", "Raises")]
     running_jobs = run_jobs(jobs, n_jobs=2, backend="dask", scheduler=cluster.address)
@@ -186,6 +187,7 @@ def test_a_local_cluster_with_one_thread_per_cell(study: Path, tmp_path: Path) -
     assert "2 cells run; 2 ok" in run.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_worker_of_another_version_is_refused(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
