@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,10 @@ def _coverage(method: str, level: int) -> str:
 
 
 def finished_of_planned() -> list[str]:
-    """Return the finished and planned splits of every entry on every data set, and the CPU hours of all its splits."""
+    """Return the finished and planned splits of every entry on every data set, and the CPU hours of all its splits.
+
+    "out" marks entries that a study leaves out on a data set.
+    """
     datasets = board().datasets
     body = [
         [method, *(_finished(method, dataset) for dataset in datasets), _cpu_hours(method)]
@@ -97,7 +101,25 @@ def finished_cells() -> str:
 
 def _finished(method: str, dataset: str) -> str:
     done, total = len(board_cells(method, dataset)), board().planned.get((method, dataset), 0)
-    return "–" if not total else "all" if done == total else f"{done}/{total}"
+    if not total:
+        return "out" if (method, dataset) in left_out() else "–"
+    return "all" if done == total else f"{done}/{total}"
+
+
+@cache
+def left_out() -> dict[tuple[str, str], str]:
+    """Return the reasons of the pairs of method and data set that the studies leave out."""
+    entries = [entry for study in board().studies for entry in study.lock.get("left_out", [])]
+    return {(entry["method"], entry["dataset"]): entry["reason"] for entry in entries}
+
+
+def reasons_left_out() -> list[str]:
+    """Return the table of what the studies leave out, with the reasons."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (method, dataset), reason in left_out().items():
+        groups.setdefault((dataset, reason), []).append(method)
+    body = [[dataset, ", ".join(methods), reason] for (dataset, reason), methods in groups.items()]
+    return table(["Data set", "Left out", "Reason: measured estimate"], body)
 
 
 def machines() -> list[str]:
@@ -138,6 +160,7 @@ TABLES = {
     "leaderboard-rmse": lambda: leaderboard("RMSE"),
     "interval-coverage": interval_coverage,
     "finished": finished_of_planned,
+    "left-out": reasons_left_out,
     "machines": machines,
     "seconds": median_seconds,
 }

@@ -88,11 +88,12 @@ def columns_of(source: str) -> list[str]:
 
 
 def _main_reason(rows: pd.DataFrame) -> str:
-    """Return the most frequent reason of the numbers that count as disputed or worse, or nothing."""
+    """Return the most frequent reason of the numbers that are worse, without any of those disputed, or nothing."""
     found = published.counts(rows)
-    if not found["disputed"] + found["worse"]:
+    verdict = next((verdict for verdict in ("worse", "disputed") if found[verdict]), None)
+    if verdict is None:
         return ""
-    causes = rows.loc[rows["verdict"].isin(["disputed", "worse"]), "reason"].str.removeprefix("accepted: ")
+    causes = rows.loc[rows["verdict"] == verdict, "reason"].str.removeprefix("accepted: ")
     parts = [part for cause in causes for part in cause.split("; ") if not INCIDENTAL.match(part)]
     return "".join(part for part, _ in Counter(parts).most_common(1))
 
