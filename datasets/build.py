@@ -142,7 +142,7 @@ original, which is next to them. The folder named by `EP_BENCH_DATA` and the use
 wheel has the files inside the package. `ep-bench data show NAME` prints a card, `ep-bench data verify` compares the
 files with their checksums.
 
-In a clone, `python datasets/build.py build FOLDER` rebuilds the files from the originals and verifies their checksums, and
+In a clone, `python datasets/build.py build FOLDER` rebuilds the files from the originals and verifies their checksums.
 `python datasets/build.py fingerprints` computes the inputs of `cep`, which needs the extra `molecules` (RDKit). The
 docstring of the script has the layout of FOLDER. This page is written by `python datasets/build.py readme`."""
 README_REST = """## No data file
@@ -154,8 +154,8 @@ README_REST = """## No data file
 
 The MIT licence of this repository covers the code only. Each data set has its own terms, stated below as far as they
 are known. *None stated* means that no licence of the data is known: clear your use with the authors. CC BY 4.0 requires
-that you cite the authors. The files of boston, concrete, energy, kin8nm, naval, power, protein, wine and yacht come from
-a repository that puts its own contributions under CC BY-NC 4.0.
+that you cite the authors. The files of boston, concrete, energy, kin8nm, naval, power, protein, wine and yacht come
+from a repository that puts its own contributions under CC BY-NC 4.0.
 
 ## Sources, licences, citations"""
 

@@ -28,7 +28,16 @@ VARIATIONS = (
     "pbp-plain",
     "dgp-cosine",
 )  # studies with other settings than those that are compared with printed numbers
-BOARD = ("bnn-optimisation", "pbp-layers", "bnn-sampling", "ensemble", "ep-nn", "gp", "dgp", "controls")  # on the standard splits
+BOARD = (
+    "bnn-optimisation",
+    "pbp-layers",
+    "bnn-sampling",
+    "ensemble",
+    "ep-nn",
+    "gp",
+    "dgp",
+    "controls",
+)  # on the standard splits
 FIVE = ("boston", "concrete", "energy", "wine", "yacht")
 
 Row = dict[str, Any]
