@@ -43,7 +43,7 @@ def ranked_sets(score: str) -> list[str]:
 
 def _has_not_converged(method: str, sets: Sequence[str]) -> bool:
     """Return whether some split of the data sets has not converged."""
-    return any(board().convergence.get((method, d), ConvergedSplits()).mark == DAGGER for d in sets)
+    return any(_mark(method, dataset) == DAGGER for dataset in sets)
 
 
 def leaderboard(score: str) -> list[str]:
@@ -58,8 +58,12 @@ def leaderboard(score: str) -> list[str]:
 
 
 def _score(method: str, dataset: str, metric: str) -> str:
-    mark = board().convergence.get((method, dataset), ConvergedSplits()).mark
-    return with_error([row[metric] for row in board_cells(method, dataset)], 0, mark)
+    return with_error([row[metric] for row in board_cells(method, dataset)], 0, _mark(method, dataset))
+
+
+def _mark(method: str, dataset: str) -> str:
+    """Return the mark of splits that have not converged, or have nearly converged."""
+    return board().convergence.get((method, dataset), ConvergedSplits()).mark
 
 
 def interval_coverage() -> list[str]:
@@ -103,7 +107,7 @@ def _finished(method: str, dataset: str) -> str:
     done, total = len(board_cells(method, dataset)), board().planned.get((method, dataset), 0)
     if not total:
         return "out" if (method, dataset) in left_out() else "–"
-    return "all" if done == total else f"{done}/{total}"
+    return f"{'all' if done == total else f'{done}/{total}'} {_mark(method, dataset)}".strip()
 
 
 @cache
