@@ -119,7 +119,7 @@ def in_process() -> Iterator[None]:
 
 @pytest.fixture
 def undrawn_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compose figures and write empty ones in their place: for tests of the text of a report, at half of the time."""
+    """Compose figures and write empty ones in their place: for tests of the text of a report."""
 
     def save(self: Figure, target: object, **_: object) -> None:
         if isinstance(target, io.StringIO):

@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 UNITS: dict[str, dict[str, object]] = {"hmc": {"hidden": [5]}}
 
 # Settings with which a fit takes a fraction of a second, of methods whose defaults are made for thousands of steps.
+FAST = {"pbp", "gp", "bp", "vi", "laplace"}  # methods whose checks are not only exhaustive tests; all share one class
 QUICK: dict[str, dict[str, object]] = {
     "vi": {"hidden": [10], "samples": 2, "epochs": 150},
     "dropout": {"hidden": [20], "epochs": 150, "passes": 100},

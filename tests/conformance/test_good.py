@@ -9,7 +9,7 @@ import pytest
 from ep_bench import methods
 from ep_bench.conformance.checks import CHECKS
 from ep_bench.runner.records import seed_globals
-from tests.conformance.support import QUICK, findings, having, outcomes
+from tests.conformance.support import FAST, QUICK, findings, having, outcomes
 
 KERNELS = "sklearn.gaussian_process.kernels"
 GP = "sklearn.gaussian_process:GaussianProcessRegressor"
@@ -45,7 +45,6 @@ POINTS = {"noise-included", "density", "quantiles"}
 
 
 EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
-FAST = {"pbp", "gp", "bp", "vi", "laplace"}
 
 
 @pytest.mark.usefixtures("short_search")

@@ -12,7 +12,7 @@ from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.registry_checks import DEMANDS_A_GOOD_FIT, check_name, fitting_well
 from ep_bench.estimator import MethodEstimator
-from tests.conformance.support import HERE, QUICK, UNITS
+from tests.conformance.support import FAST, HERE, QUICK, UNITS
 
 pytestmark = pytest.mark.usefixtures("short_search")
 
@@ -21,7 +21,6 @@ ESTIMATORS = [
     for name in methods.REGISTRY
     for task in methods.get(name).tasks
 ]
-FAST = {"pbp", "gp", "bp", "vi", "laplace"}  # a seventh of the time of all checks; all methods share one class
 
 
 def reasons(model: MethodEstimator) -> dict[str, str]:
