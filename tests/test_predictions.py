@@ -196,6 +196,7 @@ def test_reasons() -> None:
 
 
 @pytest.mark.parametrize("quantile", [True, False])
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "d", "arguments", "y"),
     [

@@ -84,6 +84,7 @@ def test_a_point_prediction_has_no_likelihood() -> None:
     assert "train_ll" not in scoring.score_training(PointPrediction(np.zeros(3)), np.ones(3))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("components", [1, 2, 30])
 def test_crps_of_mixtures_against_scoringrules(components: int) -> None:
     import scoringrules
@@ -95,6 +96,15 @@ def test_crps_of_mixtures_against_scoringrules(components: int) -> None:
     shared = np.broadcast_to(weights, (80, components))
     expected = scoringrules.crps_mixnorm(y, means.T, np.sqrt(variances).T, shared).mean()
     assert scoring.crps(Predictive(weights, means, variances), y) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("components", [1, 65])
+def test_crps_of_equal_gaussians_is_the_closed_form(components: int) -> None:
+    z = np.linspace(-9.0, 9.0, 13)
+    weights, means = np.full(components, 1.0 / components), np.full((components, 13), 3.0)
+    found = scoring.crps(Predictive(weights, means, np.full((components, 13), 4.0)), 3.0 + 2.0 * z)
+    expected = 2.0 * (z * (2.0 * stats.norm.cdf(z) - 1.0) + 2.0 * stats.norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+    assert found == pytest.approx(expected.mean(), rel=1e-9)
 
 
 def test_crps_of_a_certain_prediction_is_its_distance() -> None:
@@ -119,6 +129,7 @@ def mixtures(components: int, rows: int) -> dict[str, Predictive]:
     }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", list(mixtures(65, 1)))
 @pytest.mark.parametrize("components", [65, 300])
 def test_crps_of_many_components_is_the_closed_form(

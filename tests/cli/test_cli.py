@@ -205,7 +205,7 @@ def test_help_loads_no_heavy_library() -> None:
 @pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.exhaustive)])
 def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
     """A terminal sends Ctrl-C to all processes of the group."""
-    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 4000}]\n")
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 1500}]\n")
     run = subprocess.Popen(
         [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2", "--backend", backend],
         cwd=tmp_path,
@@ -229,6 +229,7 @@ def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) ->
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="setsid")
 def test_a_run_continues_after_its_shell_has_exited(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY.replace("diabetes, ", ""))

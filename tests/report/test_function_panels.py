@@ -95,6 +95,7 @@ def test_a_panel_of_another_split_names_it(tmp_path, make_study):
     assert "the split in the title of each panel" in picture.caption
 
 
+@pytest.mark.exhaustive
 def test_a_fresh_clone_draws_the_same_on_both_pages(folder):
     build([folder])
     before = (folder / "report" / "figures" / "functions-cubic.svg").read_bytes()

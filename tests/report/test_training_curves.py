@@ -106,6 +106,7 @@ def test_both_pages_show_them(folder):
     assert "![training-noise_deviation](figures/training-noise_deviation.svg)" in plain
 
 
+@pytest.mark.exhaustive
 def test_a_fresh_clone_draws_the_same(folder, tmp_path):
     assert (folder / curves.FILE).exists()
     clone = shutil.copytree(folder, tmp_path / "s", ignore=shutil.ignore_patterns(store.CELLS, "report"))

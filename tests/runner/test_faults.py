@@ -124,6 +124,7 @@ def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_read_only_folder(study: Path, small_disk: Path, finished: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
     shutil.copytree(finished, small_disk / "faults")

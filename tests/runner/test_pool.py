@@ -80,6 +80,7 @@ def numbers(records: Iterable[Record]) -> dict[int, list[float]]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
     before = children(os.getpid())
     records = run_jobs([job("Slow", base=bad), *(job("Stuck", s, base=bad) for s in range(3))], n_jobs=2)

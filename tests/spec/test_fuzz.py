@@ -20,7 +20,7 @@ QUIET = settings(
     derandomize=True,
     database=None,
 )
-MORE = settings(QUIET, max_examples=100)
+MORE = settings(QUIET, max_examples=60)
 ODD = [None, -1, 1.5, "zzz", [None], {"zzz": 1}, float("nan")]
 ODDER = [
     True, False, 0, -0.5, 10**30, float("inf"), "", "no", [], " ", "a\nb", [[]], {}, {"use": None}, ["zzz"],

@@ -139,6 +139,7 @@ def test_groups_are_apart_and_each_has_its_name_in_the_middle() -> None:
     np.testing.assert_allclose(borders, [(places[0, -1] + places[1, 0]) / 2, (places[1, -1] + places[2, 0]) / 2])
 
 
+@pytest.mark.exhaustive
 def test_the_caption_names_a_fit_that_did_not_converge() -> None:
     for case in ("ard_overfitting", "additive_effects", "weights", "discontinuity"):
         assert "Not converged" not in CASES[case]().caption
