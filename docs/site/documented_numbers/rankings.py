@@ -37,7 +37,7 @@ ORIGINS = {
     "dgp_ep": "the authors' program",
     "gp": "none; hyperparameters by the evidence",
     "gp_t": "none; hyperparameters by the evidence",
-    "sgp": "number of inducing inputs as the label says; hyperparameters by the bound or the evidence",
+    "sgp": "number of inducing inputs in the label; hyperparameters by the bound or the evidence",
     "ep_bench.baselines:NGBoostRegressor": "the defaults of the package, but at most 2,000 trees",
     "ep_bench.baselines:ConstantRegressor": "none",
     "sklearn.linear_model:BayesianRidge": "the defaults of scikit-learn",
