@@ -41,11 +41,15 @@ check: $(READY)
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not exhaustive" --fast
 
-# The cells are always recomputed, because stored cells would not show the effect of changes to the code.
+# The cells are always recomputed, because stored cells would not show the effect of changes to the code. First PBP, with
+# the published numbers; then all stored cells of the cheapest methods on the five small data sets, with their rows.
 regress: $(READY)
 	rm -rf build/regress
 	$(BIN)/ep-bench run configs/regress.yaml --results build/regress --jobs $(JOBS)
 	$(BIN)/ep-bench check build/regress/regress
+	$(BIN)/ep-bench verify $(addprefix $(RESULTS)/,pbp-table-1 pbp-layers bnn-optimisation controls gap) --all --jobs $(JOBS) \
+	  $(addprefix --select dataset=,boston concrete energy wine yacht) \
+	  --select 'method=PBP*' --select method=BP-1 --select method=Constant --select 'method=Bayesian ridge'
 
 check-results: $(READY)
 	set -e; for folder in $(RESULTS)/*/; do echo "$$folder"; $(BIN)/ep-bench check "$$folder" --summary; done

@@ -29,10 +29,10 @@ def verify(
 
     The choice of cells is random; cheap cells are more probable. With --budget, cells are computed until the time is
     used. Nothing is written. Exits with status 1 if a score differs. With the same processor and libraries, scores may
-    differ by 1e-6, and not at all for exact methods. Elsewhere exact methods may differ by 1e-6, or 1e-5 with three or
-    more layers, and stable ones by 0.001 standard deviations over the splits. For methods that optimise or sample,
-    means over the splits may differ by 0.2 standard errors, except for one cell, which may differ by 1.5 standard
-    deviations. Exits with status 3 if nothing could be compared.
+    differ by 1e-6, and not at all for exact methods. Elsewhere exact methods may differ by 1e-6, and stable ones by
+    0.001 standard deviations over the splits. For searches for options, three or more layers, and methods that optimise
+    or sample, means over the splits may differ by 0.2 standard errors, except for one cell, which may differ by 1.5
+    standard deviations. Exits with status 3 if nothing could be compared.
     """
     import secrets
 
