@@ -28,7 +28,7 @@ from ep_bench.runner.stored_cells import seconds_of, stored_job
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, UNCONVERGED, Equality
 
 RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose results are exact
-# Number of hidden layers from which even a method whose results are exact is compared by means on another processor: such
+# Number of hidden layers from which an exact method, too, is compared by means on another processor: such
 # networks amplify rounding errors, sometimes without limit. With four layers of PBP on split 9 of energy, relative
 # changes of 1e-15 of the inputs change the RMSE from 1.95 to 1.86 in four of eight fits; in others, by 1e-5 at most.
 LAYERS = 3
