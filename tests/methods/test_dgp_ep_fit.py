@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -129,6 +130,16 @@ OPTIONS = [
     pytest.param({"propagation": "full", "hidden": (2, 2)}, marks=pytest.mark.exhaustive),
     pytest.param({"optimizer": "sep"}, marks=pytest.mark.exhaustive),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("learning_rate", "gain"), [(0.02, True), (1e-6, False)])
+def test_a_classifier_without_gain_over_the_class_frequencies_warns(classes, learning_rate, gain):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        state, _ = fitted(rows_of(60, classes=classes), hidden=[], steps=300, learning_rate=learning_rate)
+    assert any("class frequencies" in str(each.message) for each in found) is not gain
+    assert gain or state.converged is False
 
 
 class TestReproducible:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from . import (
     active_learning,
+    classes,
     command_line,
     counts,
     deep_gps,
@@ -37,7 +38,7 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules, rankings, gaps, later_papers, active_learning, seeds,
+    molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (

@@ -73,6 +73,8 @@ RANDOM_RATE, FITC_RATE = 0.005, 0.002  # first step sizes of Adam by default, by
 
 SETTLED = Decrease(since=2, limit=0.02)  # of the energy, nats per data point; the limit is that of ``sgp``
 
+NO_GAIN = 0.02  # log evidence above that of the class frequencies, nats per data point; less is no fit
+
 SAMPLES = 100  # for prediction: sampling
 
 
@@ -183,7 +185,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     energy, mean over the steps, nats per data point), in regression ``noise_deviation`` (standard deviation of the last
     layer's noise, standardised) and with ``optimizer: sep`` ``halved_steps`` (number of halved steps).
 
-    Warns with scikit-learn's ConvergenceWarning if the energy still falls, or if there is no plateau.
+    Warns with scikit-learn's ConvergenceWarning if the energy still falls, if there is no plateau, or if the
+    energy of a classifier is that of the class frequencies.
 
     Raises FloatingPointError, with the step, if the energy or its gradient is not finite; this includes matrices
     without a Cholesky factor.
@@ -202,6 +205,9 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
     converged = _judge(history, config)
+    if train.classes and evidence / len(y) < _frequencies(train.y) + NO_GAIN:
+        converged = False
+        _warn("the energy is not below that of the class frequencies; another random_state may find a better optimum")
     samples = config.samples if config.prediction == "sampling" else 0
     state = State(structure, likelihood, config.propagation, theta, samples, evidence, history.steps, converged)
     return state, history.trace
@@ -233,10 +239,20 @@ def _judge(history: TrainingHistory, config: Config) -> bool | None:
             "of the steps; more steps may help"
         )
     if converged is False:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(words, ConvergenceWarning, stacklevel=3)
+        _warn(words)
     return converged
+
+
+def _warn(words: str) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(words, ConvergenceWarning, stacklevel=4)
+
+
+def _frequencies(y: Array) -> float:
+    """Return the mean log-likelihood of the class frequencies of labels y (n,)."""
+    counts = np.unique(y, return_counts=True)[1]
+    return float(counts @ np.log(counts / len(y))) / len(y)
 
 
 def _train(
