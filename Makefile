@@ -62,12 +62,18 @@ docs: $(DOCS_READY)
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build
 	$(BIN)/python docs/site/check_site.py build/site
 
-# Each time another random choice of cells; the last line of the output has its seed. Three folders are omitted. Laplace
+# The suite is that of the stored cells of the studies that it includes.
+suite: $(READY)
+	$(BIN)/ep-bench run configs/suite.yaml --stored-only
+	$(BIN)/ep-bench check $(RESULTS)/suite --summary
+	$(BIN)/ep-bench report $(RESULTS)/suite
+
+# Each time another random choice of cells; the last line of the output has its seed. Some folders are omitted. Laplace
 # approximations in bnn-sampling may end in another optimum on another processor, and the other cells there take minutes to
 # hours. The training in dgp-classes, that of the released program, has a constant rate and ends before it has converged. In
 # ensemble, rounding errors change means by more than is allowed, most in the entry with the unstable step size of the paper.
 verify: $(READY)
-	$(BIN)/ep-bench verify $(filter-out $(RESULTS)/bnn-sampling $(RESULTS)/dgp-classes $(RESULTS)/ensemble,$(wildcard $(RESULTS)/*)) --budget 60 --jobs $(JOBS)
+	$(BIN)/ep-bench verify $(filter-out $(addprefix $(RESULTS)/,bnn-sampling dgp-classes ensemble suite),$(wildcard $(RESULTS)/*)) --budget 60 --jobs $(JOBS)
 
 bench: $(READY)
 	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds

@@ -12,7 +12,7 @@ from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEGABYTES = 40
+MEGABYTES = 50
 LISTING = ["git", "ls-files", "-z", str(RESULTS)]
 NAMES = subprocess.run(LISTING, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.split("\0")
 FILES = [RESULTS.parent / name for name in NAMES if name]  # not the results of the user's own runs
@@ -26,6 +26,19 @@ def test_the_size_of_all_committed_results():
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_no_committed_row_is_damaged(folder):
     store.read_intact(folder)
+
+
+def test_the_suite_has_the_finished_cells_of_the_studies_that_it_includes():
+    suite = store.read_intact(RESULTS / "suite")
+    cells = {cell["cell"] for cell in store.lock_cells(suite.lock)}
+    others = [store.read_intact(folder) for folder in FOLDERS if folder.name not in ("suite", "gap", "pbp-plain")]
+    finished = {
+        row["cell"]: row["ll"]
+        for other in others
+        for row in other.rows
+        if row["status"] == "ok" and row["cell"] in cells
+    }
+    assert {row["cell"]: row["ll"] for row in suite.rows} == finished, "run `make suite`"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

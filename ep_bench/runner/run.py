@@ -38,6 +38,7 @@ class RunOptions:
     retry_failed: bool = False
     fail_fast: bool = False
     quiet: bool = False
+    stored_only: bool = False  # run no cell
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     Cells claimed by another live run are left to it, and this run waits until they are finished. Raises UserError if a
     data set is missing or the folder is not writable.
     """
-    jobs = plan.to_run(retry_failed=options.retry_failed)
-    _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
+    jobs: list[Job] = []
+    if not options.stored_only:
+        jobs = plan.to_run(retry_failed=options.retry_failed)
+        _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
     curves.read(plan.folder)  # raise an error for an unreadable file before the run, not after hours
     row_scores.read(plan.folder)
     store.remove_drafts(plan.folder)

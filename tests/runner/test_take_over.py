@@ -106,6 +106,13 @@ def test_a_second_run_changes_nothing(folder: Path) -> None:
     assert {path: path.read_bytes() for path in second.rglob("*") if path.is_file()} == before
 
 
+def test_stored_cells_alone_are_taken_over_and_none_is_run(folder: Path) -> None:
+    out = run(folder, SECOND, "--stored-only")
+    assert "second: 2 cells taken over from first" in out
+    assert "second: 0 cells run; 2 ok, 1 missing" in out
+    assert plan(folder) == ["done", "done", "missing"]
+
+
 def test_only_selected_cells_are_taken_over(folder: Path) -> None:
     run(folder, SECOND, "--select", "split=1")
     assert plan(folder) == ["elsewhere", "done", "missing"]

@@ -24,10 +24,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 RESULTS = ROOT / "results"
 PUBLISHED = Path(published.__file__).parent / "tables"
-VARIATIONS = (
-    "pbp-plain",
-    "dgp-cosine",
-)  # studies with other settings than those that are compared with printed numbers
+OMITTED = ("pbp-plain", "dgp-cosine", "suite")  # settings that differ from those of the printed numbers; copies
 BOARD = (
     "bnn-optimisation",
     "pbp-layers",
@@ -59,11 +56,11 @@ def merged(*folders: str) -> MergedStudies:
 
 @cache
 def all_results() -> MergedStudies:
-    """Return the cells of all committed folders but ``VARIATIONS``, not those of folders that are not committed."""
+    """Return the cells of all committed folders but ``OMITTED``, not those of folders that are not committed."""
     listing = ["git", "ls-files", "results/*/results.csv"]
     done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
     folders = sorted(Path(line).parent.name for line in done.stdout.splitlines())
-    return merged(*(folder for folder in folders if folder not in VARIATIONS))
+    return merged(*(folder for folder in folders if folder not in OMITTED))
 
 
 @cache

@@ -48,6 +48,11 @@ def jobs_option(text: str) -> Callable[[_Command], _Command]:
 @select_option
 @click.option("--retry-failed", is_flag=True, help="Also run cells with status failed, timeout or memory again.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
+@click.option(
+    "--stored-only",
+    is_flag=True,
+    help="Run no cell; only take over those that other studies in --results have finished.",
+)
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
     """Run every missing or stale cell of STUDY. Finished cells are never run again.
@@ -60,7 +65,7 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
     if read.experiment is not None:
         _refuse_for_experiments(
             read, select=select, retry_failed=options["retry_failed"], fail_fast=options["fail_fast"],
-            backend=options["backend"] != "loky",
+            stored_only=options["stored_only"], backend=options["backend"] != "loky",
         )  # fmt: skip
         return _run_experiment(read, results, quiet, options["jobs"])
     return _run_cells(read, results, select, quiet=quiet, **options)
@@ -108,10 +113,10 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
             echo_lines(_untested(study))
         if outcome.stopped:
             echo_lines(["stopped at the first cell that is not ok; the same command continues"], err=True)
-        elif not outcome.complete:
+        elif not outcome.complete and not options["stored_only"]:
             listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
             echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
-    return 0 if outcome.complete else EXIT_CELLS
+    return 0 if outcome.complete or options["stored_only"] else EXIT_CELLS
 
 
 def _untested(study: Study) -> Iterator[str]:
