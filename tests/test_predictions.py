@@ -221,6 +221,12 @@ def test_the_crps_of_densities_is_the_closed_form(name: str, d: Any, arguments: 
     assert scoring.crps(ours, y) == pytest.approx(np.mean(expected), rel=1e-8)
 
 
+def test_the_crps_of_a_gaussian_density_is_the_closed_form() -> None:
+    z = (Y - MEAN) / SCALE
+    expected = SCALE * (z * (2.0 * stats.norm.cdf(z) - 1.0) + 2.0 * stats.norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+    np.testing.assert_allclose(scoring._crps_integral(density(stats.norm(MEAN, SCALE)), Y), expected, rtol=1e-8)
+
+
 def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = np.array([0.0, 0.3, 0.31, 1.0, 5.0, 5.5])
     cdf = stats.rv_histogram((np.array([1.0, 5.0, 2.0, 0.1, 3.0]), edges), density=False)
