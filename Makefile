@@ -4,6 +4,7 @@
 # make verify   compute stored results again, for a minute  make lock   update requirements/lock.txt
 # make check-results  write check.csv of every folder    make docs-tables  write the tables of the documentation
 # make docs     build the documentation site in build/site  make clean  remove the environment and all caches
+# make suite    collect finished cells in results/suite
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -18,7 +19,7 @@ RESULTS ?= results
 TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) + 1)")
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results docs-tables docs regress verify bench lock clean
+.PHONY: run test test-exhaustive test-all check check-results docs-tables docs regress verify suite bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
@@ -64,7 +65,7 @@ docs: $(DOCS_READY)
 
 # The suite is that of the stored cells of the studies that it includes.
 suite: $(READY)
-	$(BIN)/ep-bench run configs/suite.yaml --stored-only
+	$(BIN)/ep-bench run configs/suite.yaml --results $(RESULTS) --stored-only
 	$(BIN)/ep-bench check $(RESULTS)/suite --summary
 	$(BIN)/ep-bench report $(RESULTS)/suite
 

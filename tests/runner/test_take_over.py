@@ -111,6 +111,9 @@ def test_stored_cells_alone_are_taken_over_and_none_is_run(folder: Path) -> None
     assert "second: 2 cells taken over from first" in out
     assert "second: 0 cells run; 2 ok, 1 missing" in out
     assert plan(folder) == ["done", "done", "missing"]
+    nowhere = ep_bench("run", folder / "second.yaml", "--results", folder / "empty", "--stored-only")
+    assert nowhere.returncode == 0
+    assert f"no other study below {folder / 'empty'} has a finished cell of second" in nowhere.stderr
 
 
 def test_only_selected_cells_are_taken_over(folder: Path) -> None:

@@ -26,6 +26,7 @@ PAPERS = {
 SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
 INCIDENTAL = re.compile(
     r"on |repeated from |published as|\d+ of \d+ (?:splits|converged)|standard errors|one split|one of \d"
+    r"|the printed standard error"
 )  # parts of reasons
 
 
@@ -82,20 +83,31 @@ def columns_of(source: str) -> list[str]:
     body = []
     for (number, name), rows in part.groupby(["table", published.COLUMN_NAMES[0]], sort=True):
         counted = rows.index.isin(own_numbers().index).any()
-        remark = _main_reason(rows) if counted else "repeated from an earlier paper"
+        remark = _reasons(rows) if counted else "repeated from an earlier paper"
         body.append([str(number), str(name), *verdicts(rows), remark])
     return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
 
 
-def _main_reason(rows: pd.DataFrame) -> str:
-    """Return the most frequent reason of the numbers that are worse, without any of those disputed, or nothing."""
+def _reasons(rows: pd.DataFrame) -> str:
+    """Return the reasons of worse numbers, each with its data sets, or else the main one of disputed numbers."""
     found = published.counts(rows)
-    verdict = next((verdict for verdict in ("worse", "disputed") if found[verdict]), None)
-    if verdict is None:
-        return ""
-    causes = rows.loc[rows["verdict"] == verdict, "reason"].str.removeprefix("accepted: ")
-    parts = [part for cause in causes for part in cause.split("; ") if not INCIDENTAL.match(part)]
-    return "".join(part for part, _ in Counter(parts).most_common(1))
+    if found["worse"]:
+        worse = rows[rows["verdict"] == "worse"]
+        by_cause: dict[str, list[str]] = {}
+        for cause, dataset in zip(_causes(worse), worse["dataset"].str.partition(" [")[0], strict=True):
+            by_cause.setdefault(cause, []).append(dataset)
+        if len(by_cause) == 1:
+            return next(iter(by_cause))
+        parts = (f"*{', '.join(dict.fromkeys(names))}*: {cause.rstrip('.')}." for cause, names in by_cause.items())
+        return " ".join(parts)
+    causes = _causes(rows[rows["verdict"] == "disputed"])
+    return "".join(cause for cause, _ in Counter(causes).most_common(1))
+
+
+def _causes(rows: pd.DataFrame) -> list[str]:
+    """Return the reason of each number, without remarks that are no cause."""
+    return ["; ".join(part for part in reason.split("; ") if not INCIDENTAL.match(part))
+            for reason in rows["reason"].str.removeprefix("accepted: ")]  # fmt: skip
 
 
 @cache

@@ -104,6 +104,8 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
             f"{study.name}: {n} cells taken over from {folder}, not computed again"
             for folder, n in outcome.taken.items()
         )
+        if options["stored_only"] and not outcome.statuses["ok"]:
+            echo_lines([f"no other study below {results} has a finished cell of {study.name}"], err=True)
         spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
         click.echo(f"{study.name}: {outcome.ran} cells run; {counts}{spent} -> {plan.folder / 'results.csv'}")
         echo_lines(score_lines(plan.folder))
