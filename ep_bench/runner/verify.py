@@ -35,6 +35,9 @@ LAYERS = 3
 # Largest difference of a score of a stable method on another processor, in standard deviations over the splits. The
 # largest that benchmarks/other_processor.py measures is 2e-5.
 STABLE = 1e-3
+# Options with which a stable method is not: another processor changes log-likelihoods of factorial variational Bayes by
+# up to 0.006 of these standard deviations, and that of black-box alpha on split 9 of boston by 0.05.
+UNSTABLE = (("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0))
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
@@ -243,6 +246,8 @@ def _is_exact(stored: StoredCell) -> bool:
 def _is_stable(stored: StoredCell) -> bool:
     """Return whether scores do not depend on rounding errors; a search may end in another trial because of them."""
     factors = stored.cell["factors"]
+    if any(factors["method"] == use and factors.get("options", {}).get(name) == value for use, name, value in UNSTABLE):
+        return False
     return equality(factors["method"]) == "stable" and _layers(factors) <= 1 and "tune" not in factors
 
 

@@ -240,6 +240,13 @@ def test_each_score_of_a_stable_method_with_one_layer_and_no_search_is_compared_
     assert (outcome.different, outcome.equal) == (different, 1 - different)
 
 
+@pytest.mark.parametrize(("alpha", "stable"), [(0.5, True), (1.0, False)])
+def test_options_can_make_a_stable_method_unstable(folder: Path, alpha: float, stable: bool) -> None:
+    study = store.read_intact(folder)
+    cell = {**store.lock_cells(study.lock)[0], "factors": {"method": "bb_alpha", "options": {"alpha": alpha}}}
+    assert runner._is_stable(StoredCell(study, cell, {}, Verification("s"))) is stable
+
+
 def test_most_fits_of_a_method_end_in_the_same_optimum(
     folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
