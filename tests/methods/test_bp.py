@@ -12,7 +12,7 @@ from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
-SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17), (8, 16)]
 
 
 def rows(n, d, seed):
