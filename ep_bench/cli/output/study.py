@@ -149,15 +149,18 @@ def _counts(study: store.StudyResults, planned: int, missing: int) -> str:
 
 
 def _coverage(study: store.StudyResults, planned: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the number of cells with status ok per method and data set: all, some of all, or none."""
+    """Return the number of cells with status ok per method and data set, with that of all unless it is the same."""
     wanted = Counter((cell["method"], cell["dataset"]) for cell in planned)
     done = Counter((row["method"], row["dataset"]) for row in study.rows if row["status"] == "ok")
     methods, datasets = (list(dict.fromkeys(place[i] for place in wanted)) for i in (0, 1))
+    left_out = {(each["method"], each["dataset"]) for each in study.lock.get("left_out", [])}
     aliases = {label: entry.get("aliases", []) for label, entry in study.lock.get("methods", {}).items()}
 
     def entry(place: tuple[str, str]) -> str:
+        if place not in wanted:
+            return "left out" if place in left_out else ""
         count, total = done[place], wanted[place]
-        return "-" if not count else str(count) if count == total else f"{count}/{total}"
+        return str(count) if count == total else f"{count}/{total}"
 
     names = {method: " = ".join([method, *aliases.get(method, [])]) for method in methods}
     table = [("ok cells", *datasets), *((names[m], *(entry((m, d)) for d in datasets)) for m in methods)]

@@ -1,0 +1,22 @@
+"""The table of finished cells that ``status`` prints."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ep_bench.cli.output.study import _coverage
+
+
+def test_missing_cells_and_those_left_out_differ() -> None:
+    planned = [{"method": m, "dataset": d} for m, d in [("one", "big"), ("one", "small"), ("two", "small")] * 2]
+    rows = [{"method": "one", "dataset": "small", "status": status} for status in ("ok", "ok", "failed")]
+    lock = {
+        "left_out": [{"method": "two", "dataset": "big", "reason": "weeks"}],
+        "methods": {"one": {"aliases": ["1"]}},
+    }
+    found = [line.split("  ") for line in _coverage(SimpleNamespace(rows=rows, lock=lock), planned)]  # type: ignore[arg-type]
+    assert [[word.strip() for word in line if word] for line in found] == [
+        ["ok cells", "big", "small"],
+        ["one = 1", "0/2", "2"],
+        ["two", "left out", "0/2"],
+    ]
