@@ -14,7 +14,7 @@ def test_missing_cells_and_those_left_out_differ() -> None:
         "left_out": [{"method": "two", "dataset": "big", "reason": "weeks"}],
         "methods": {"one": {"aliases": ["1"]}},
     }
-    found = [line.split("  ") for line in _coverage(SimpleNamespace(rows=rows, lock=lock), planned)]  # type: ignore[arg-type]
+    found = [line.split("  ") for line in _coverage(study, planned)]  # type: ignore[arg-type]
     assert [[word.strip() for word in line if word] for line in found] == [
         ["ok cells", "big", "small"],
         ["one = 1", "0/2", "2"],
