@@ -10,10 +10,8 @@ from ep_bench.cli.output.study import _coverage
 def test_missing_cells_and_those_left_out_differ() -> None:
     planned = [{"method": m, "dataset": d} for m, d in [("one", "big"), ("one", "small"), ("two", "small")] * 2]
     rows = [{"method": "one", "dataset": "small", "status": status} for status in ("ok", "ok", "failed")]
-    lock = {
-        "left_out": [{"method": "two", "dataset": "big", "reason": "weeks"}],
-        "methods": {"one": {"aliases": ["1"]}},
-    }
+    left_out = [{"method": "two", "dataset": "big", "reason": "weeks"}]
+    study = SimpleNamespace(rows=rows, lock={"left_out": left_out, "methods": {"one": {"aliases": ["1"]}}})
     found = [line.split("  ") for line in _coverage(study, planned)]  # type: ignore[arg-type]
     assert [[word.strip() for word in line if word] for line in found] == [
         ["ok cells", "big", "small"],
