@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,7 +44,7 @@ class PlannedCell:
     state: str
     why: str = ""
     old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
-    source: Neighbour | None = None  # the folder that has the cell
+    source: Neighbour | None = None  # the folder of another study that has the cell, finished or failed
 
 
 class EarlierResults:
@@ -60,13 +60,8 @@ class EarlierResults:
 
     def find_neighbours(self, results: Path, keys: AbstractSet[str]) -> None:
         """Find the folders of other studies that have unfinished cells among ``keys``."""
-        unfinished = {key for key in keys if key not in self.rows or self._is_lost(self.rows[key])}
+        unfinished = {key for key in keys if key not in self.rows or _is_lost(self.rows[key])}
         self._neighbours = neighbours(results, self._folder, unfinished)
-
-    @staticmethod
-    def _is_lost(row: store.Row) -> bool:
-        """Return whether a cell failed because of the machine."""
-        return row["status"] != "ok" and str(row.get("reason", "")).startswith(INFRASTRUCTURE)
 
     def describe(self, ref: DatasetRef) -> DatasetInfo:
         """Return the description of a data set; without file and card, the checksum is that of the earlier plan."""
@@ -79,19 +74,21 @@ class EarlierResults:
     def classify(self, job: Job) -> PlannedCell:
         """Return the state of a job. A cell that failed because of the machine counts as missing."""
         row = self.rows.get(job.cell.key)
-        if row is not None and not self._is_lost(row):
+        if row is not None and not _is_lost(row):
             return PlannedCell(job, "done") if row["status"] == "ok" else PlannedCell(job, "failed", row["reason"])
         # A class in a file is known by its path and its declared version, and another study may have another such file.
         usable = [] if _names_a_file(job.cell.factors) else self._neighbours
-        source = next((each for each in usable if _is_ok(each.finished.rows.get(job.cell.key))), None)
+        source = _source(usable, job.cell.key, "ok")
         if source is not None:
             return PlannedCell(job, "elsewhere", source.folder.name, source=source)
+        failed = _source(usable, job.cell.key, "failed")
         if row is not None:
-            return PlannedCell(job, "missing", row["reason"])
+            return PlannedCell(job, "missing", row["reason"], source=failed)
         old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
         if old is None:
-            return PlannedCell(job, "missing")
-        return PlannedCell(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
+            return PlannedCell(job, "missing", source=failed)
+        why = "; ".join(differences(old["factors"], job.cell.factors))
+        return PlannedCell(job, "stale", why, old, source=failed)
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the estimated time of a cell in seconds, or None.
@@ -152,8 +149,15 @@ class EarlierResults:
         return [(*_time_keys(cell["factors"]), cell, row) for cell, row in usable]
 
 
-def _is_ok(row: store.Row | None) -> bool:
-    return row is not None and row["status"] == "ok"
+def _source(folders: Sequence[Neighbour], key: str, status: str) -> Neighbour | None:
+    """Return the first folder in which a cell has a status that is not due to the machine."""
+    rows = ((each, each.finished.rows.get(key)) for each in folders)
+    return next((each for each, row in rows if row and row["status"] == status and not _is_lost(row)), None)
+
+
+def _is_lost(row: store.Row) -> bool:
+    """Return whether a cell failed because of the machine."""
+    return row["status"] != "ok" and str(row.get("reason", "")).startswith(INFRASTRUCTURE)
 
 
 def _names_a_file(factors: Mapping[str, Any]) -> bool:

@@ -71,7 +71,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     store.keep_damaged_table(plan.folder, plan.finished)
     lock = _write_lock(whole)
     store.set_aside(plan.finished.damaged)
-    taken = take_over(plan)
+    taken = take_over(plan, failed=options.stored_only)
     try:
         with PeriodicExport(plan):
             ran, stopped = _run(jobs, plan, options)

@@ -16,13 +16,15 @@ from ep_bench.runner.plan import Plan
 from ep_bench.types import Record
 
 
-def take_over(plan: Plan) -> Counter[str]:
+def take_over(plan: Plan, *, failed: bool) -> Counter[str]:
     """Copy the finished cells of ``plan`` from other folders; return their number by the name of the folder.
 
+    Without ``failed``, only those with status ok are copied, and the others can be run again.
     Rows keep their provenance. Their curves and their scores of single test points are copied too, if the other folder
     has them. As for a cell that is run, there is a cell file for each.
     """
-    found = [(planned.job, planned.source) for planned in plan.cells if planned.source is not None]
+    chosen = [planned for planned in plan.cells if failed or planned.state == "elsewhere"]
+    found = [(planned.job, planned.source) for planned in chosen if planned.source is not None]
     if not found:
         return Counter()
     records = {job.cell.key: record for source in _sources(found) for job, record in _records(found, source)}

@@ -15,6 +15,7 @@ from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
 from ep_bench.results.writers import sole_writer
 from ep_bench.runner.plan import make_plan
+from ep_bench.runner.records import LOST
 from ep_bench.runner.run import _export_known, _write_lock
 from ep_bench.spec import read_study
 from tests.commands import cells_in_this_process, ep_bench
@@ -142,16 +143,33 @@ def test_superseded_rows_keep_the_labels_of_the_study_that_took_them_over(folder
     assert [(row["study"], row["method"]) for row in rows] == [("second", "another label")] * 3
 
 
-def test_a_failed_row_is_not_taken_over(folder: Path) -> None:
-    first = folder / "results" / "first"
+def give_status(first: Path, status: str, reason: str) -> None:
+    """Replace the status of all rows of a folder."""
     finished, lock = store.finished_rows(first), store.read_lock(first)
     assert lock is not None
     for row in finished.rows.values():
-        row |= {"status": "timeout", "reason": "over 3 s"}
+        row |= {"status": status, "reason": reason}
     shutil.rmtree(first / "cells")
     store.write_lock(first, {**lock, **finished.lock_entries()})
     store.export(first, finished)
+
+
+def test_a_failed_row_is_not_taken_over(folder: Path) -> None:
+    give_status(folder / "results" / "first", "failed", "diverged")
     assert plan(folder) == ["missing"] * 3
+    assert "second: 3 cells run; 3 ok" in run(folder, SECOND)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "taken"), [("failed", "diverged", 2), ("timeout", "over 3 s", 0), ("failed", LOST, 0)]
+)
+def test_failures_of_methods_are_taken_over_if_no_cell_runs(folder: Path, status: str, reason: str, taken: int) -> None:
+    give_status(folder / "results" / "first", status, reason)
+    assert ("2 failed, 1 missing" in run(folder, SECOND, "--stored-only")) == (taken == 2)
+    rows = store.read_study(folder / "results" / "second").rows
+    assert [(row["method"], row["reason"]) for row in rows] == [("another label", reason)] * taken
+    assert plan(folder) == ["failed"] * taken + ["missing"] * (3 - taken)
+    assert "3 ok" in run(folder, SECOND, "--retry-failed")
 
 
 def test_a_cell_that_two_folders_have_is_taken_over_once(folder: Path) -> None:
@@ -185,8 +203,8 @@ def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
     assert found.returncode == 3
     lines = [line.split() for line in found.stdout.splitlines()]
     assert ["ok", "cells", "diabetes", "friedman1"] in lines
-    assert ["m2", "1/2", "-"] in lines
-    assert ["m12", "-", "-"] in lines
+    assert ["m2", "1/2", "0/2"] in lines
+    assert ["m12", "0/2", "0/2"] in lines
 
 
 def test_another_run_in_the_folder_keeps_the_cells_that_were_taken_over(folder: Path) -> None:

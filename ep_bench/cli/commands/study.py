@@ -51,7 +51,7 @@ def jobs_option(text: str) -> Callable[[_Command], _Command]:
 @click.option(
     "--stored-only",
     is_flag=True,
-    help="Run no cell; only take over those that other studies in --results have finished.",
+    help="Run no cell; only take over those of other studies in --results, finished or failed.",
 )
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
