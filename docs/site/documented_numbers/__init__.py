@@ -30,6 +30,7 @@ from . import (
     paper_figures,
     rankings,
     seeds,
+    single_fits,
     verdicts,
 )  # fmt: skip
 from .prose import unchecked
@@ -39,6 +40,7 @@ MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
     molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
+    single_fits,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (
@@ -54,6 +56,7 @@ WITH_FACTS = (
     seeds,
     gaps,
     later_papers,
+    single_fits,
 )
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from .markdown import in_words, table, with_error
+from .single_fits import without_point
 from .stored import (
     PUBLISHED,
     Cells,
@@ -142,12 +143,18 @@ def outliers_on_energy() -> str:
 
 
 def overfitted_energy() -> str:
-    """Return on which data sets DGP-2 with the default training fits the training data better and test data worse."""
+    """Return on which data sets DGP-2 with the default training fits the training data better and test data worse.
+
+    Splits whose test log-likelihood a single data point decides do not count.
+    """
     worse = []
     for method, dataset in planned("dgp-cosine"):
         both = (("dgp", "DGP-2-50", dataset), ("dgp-cosine", "DGP-2-50, cosine", dataset))
         if method == "DGP-2-50, cosine" and all(cells(*entry) for entry in both):
-            (old, new), (old_test, new_test) = ([_mean(*e, column) for e in both] for column in ("train_ll", "ll"))
+            old, new = (_mean(*entry, "train_ll") for entry in both)
+            old_test, new_test = (
+                np.mean([row["ll"] for row in without_point(dataset, cells(*entry))]) for entry in both
+            )
             worse += [dataset] if new > old and new_test < old_test else []
     names = f"{', '.join(worse[:-1])} and {worse[-1]}"
     return f"On {names}, DGP-2 has a higher log-likelihood on the training data and a lower"

@@ -34,6 +34,7 @@ BOARD = (
     "ep-nn",
     "gp",
     "dgp",
+    "dgp-cosine",
     "controls",
 )  # on the standard splits
 FIVE = ("boston", "concrete", "energy", "wine", "yacht")
