@@ -8,7 +8,18 @@ from ep_bench.convergence import ConvergedSplits
 from ep_bench.published import measured
 
 from .markdown import table
-from .stored import PUBLISHED, ROOT, TextRow, all_results, cells, check_row, checked, rows_of, selected
+from .stored import (
+    PUBLISHED,
+    ROOT,
+    TextRow,
+    all_results,
+    cells,
+    check_row,
+    checked,
+    convergence,
+    rows_of,
+    selected,
+)  # fmt: skip
 
 # RMSE, from trials outside this repository
 FLOORS = {"kin8nm": 0.052, "power": 3.1, "protein": 3.3, "wine": 0.52, "year": 8.4}
@@ -41,7 +52,8 @@ def exchanged_rows() -> list[str]:
         for dataset in datasets:
             wanted = {"method": method, "dataset": dataset, "metric": "ll", "verdict": "disputed"}
             row = selected(checked("dgp-classes"), **wanted)[0]
-            line += [row["published_mean"], f"{_mean(row)} ({row['n_splits']} splits)"]
+            mark = convergence("dgp-classes", method, dataset).mark
+            line += [row["published_mean"], f"{_mean(row)} {mark}".rstrip() + f" ({row['n_splits']} splits)"]
         body.append(line)
     return table(["Entry", *(f"{name}, {by}" for name in datasets for by in ("printed", "ep-bench"))], body)
 
