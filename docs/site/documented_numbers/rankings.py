@@ -20,9 +20,8 @@ from ep_bench.report.summary import ScoreTable
 from .convergence_blocks import HEADINGS, block_of, counts_over, in_blocks, mark_on, with_headings
 from .leaderboard import SCORES, WALL, complete_entries, cpu_seconds, has_wall_times
 from .markdown import table
-from .stored import FIVE, board, board_cells, comparison
+from .stored import FIVE, LARGE, board, board_cells, comparison
 
-LARGE = ("power", "kin8nm", "naval", "protein")
 LIMITS = (1, 10, 100, 1000)  # CPU seconds
 
 # Where the fixed options of each method are from, and the data on which they were chosen, as its module
