@@ -124,7 +124,7 @@ def reasons_left_out() -> list[str]:
     for (method, dataset), reason in left_out().items():
         groups.setdefault((dataset, reason), []).append(method)
     body = [[dataset, ", ".join(methods), reason] for (dataset, reason), methods in groups.items()]
-    return table(["Data set", "Left out", "Reason: measured estimate"], body)
+    return table(["Data set", "Left out", "Reason"], body)
 
 
 def machines() -> list[str]:
