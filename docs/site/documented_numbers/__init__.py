@@ -22,6 +22,7 @@ from . import (
     facts,
     findings,
     gaps,
+    improvements,
     later_papers,
     leaderboard,
     molecules,
@@ -40,7 +41,7 @@ MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
     molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
-    single_fits,
+    single_fits, improvements,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (
@@ -57,6 +58,7 @@ WITH_FACTS = (
     gaps,
     later_papers,
     single_fits,
+    improvements,
 )
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
