@@ -148,6 +148,18 @@ def both_worse(entry: Replacement) -> str:
     return f"Both means of {entry.method} are worse on {enumerated(worse)}."
 
 
+def gains_of_restarts() -> str:
+    """Return where the best of five fits of EP improves both scores by more than two standard errors."""
+    parts = []
+    for entry, prior in zip(EP_NN, ("Laplace", "ARD"), strict=True):
+        found = {
+            name: all(mean > CLEAR * error for mean, error in map(rows.gain, BETTER))
+            for name, rows in compared(entry).items()
+        }
+        parts.append(f"on {enumerated([name for name in found if found[name]])} with {prior} priors")
+    return f"restarts improve both scores by more than two standard errors {enumerated(parts)} only"
+
+
 def behind_later_rmse() -> str:
     """Return on which data sets the RMSE of dropout is higher than the stored one by more than two standard errors."""
     frame = own_numbers()
@@ -191,6 +203,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 }
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/dropout.md", behind_later_rmse),
+    ("methods/ep_nn.md", gains_of_restarts),
     *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
     *(
         (page, partial(both_worse, entry))
