@@ -223,6 +223,8 @@ class Method:
     config : frozen pydantic model; its fields are the method's options
     fit : ``fit(train: Rows, config, rng) -> (state, trace)``, standardised units; classification if ``train.classes``
         is above 0
+    fit_mean : like ``fit``, for trials of a search that are scored by RMSE: the predictive means are those of ``fit``
+        with the same ``rng``, the variances may be wrong, and it takes less time
     predict : ``predict(state, X, rng) -> Predictive``, standardised units, noise included; in classification
         ``predictions.ClassProbabilities`` of all ``train.classes`` classes
     seconds : ``seconds(config, n, d)``, a rough time of one fit on one core, used by plans without timings
@@ -247,6 +249,7 @@ class Method:
     config: type
     fit: Callable[..., tuple[Any, dict[str, list[float]]]]
     predict: Callable[[Any, Array, np.random.Generator], Any]
+    fit_mean: Callable[..., tuple[Any, dict[str, list[float]]]] | None = None
     seconds: Callable[[Any, int, int], float] | None = None
     warmup: Mapping[str, Any] = field(default_factory=dict)
     published: Callable[[Any], tuple[str, ...]] | None = None

@@ -30,6 +30,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     constant_inputs: Mapping[int, float] | None
     random_state: RandomState
     x_scaling_: Scaling
+    only_mean = False  # whether only the predictive mean is needed, so that a method may take less time
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle; memory-mapped arrays are copied, since kernels are compiled for writable arrays."""
@@ -43,11 +44,12 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit_rows(self, rows: Rows, extra: Mapping[str, Any]) -> None:
         """Call the method's fit; ``extra`` are arguments that only some methods have."""
         config = self._config()
+        fit = (self.only_mean and self.method.fit_mean) or self.method.fit
         fit_rng, self.predict_seed_ = _streams(self.random_state)
         unconverged: list[tuple[str, type[Warning]]] = []
         try:
             with _collect_convergence_warnings(unconverged):
-                self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
+                self.state_, self.trace_ = fit(rows, config, fit_rng, **extra)
         finally:
             for words, category in unconverged:
                 warnings.warn(f"{self.method.name}: {words}", category, stacklevel=3)

@@ -82,6 +82,21 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     return State(layers, weights, max(variance, minimum)), trace
 
 
+def fit_mean(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+    """Fit as ``fit`` does, but without the first fit, whose residuals are the noise variance; the variance is 1.
+
+    The random numbers of the first fit are drawn, so that the weights are the same.
+    """
+    layers = mlp.layout(train.X.shape[1], config.hidden)
+    fitted, _ = hold_out(len(train.y), config.validation_fraction, rng)
+    mlp.initial_weights(layers, rng)
+    for _ in range(config.epochs):
+        rng.permutation(len(fitted))
+    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
+    weights, trace = _descend(X, y, layers, config, rng)
+    return State(layers, weights, 1.0), trace
+
+
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
     """Return one Gaussian per data point of X (n, d), standardised units, noise included; ``rng`` is not used."""
     mean = mlp.evaluate(X, state.weights[None], state.layers)[0]
@@ -125,6 +140,7 @@ METHOD = Method(
     tasks=("regression",),
     config=Config,
     fit=fit,
+    fit_mean=fit_mean,
     predict=predict,
     seconds=_seconds,
     warmup={"epochs": 1},

@@ -59,6 +59,7 @@ class Duel(NamedTuple):
     decided: int  # 1 the first, -1 the second, 0 neither
     missing: int  # splits that one of the methods has not finished
     settled: bool = True  # whether no split of either method is known not to have converged
+    common: int = 0  # splits that both methods have finished; a single one has no paired test
 
     @property
     def sure(self) -> int:
@@ -172,7 +173,8 @@ class _Cells:
         missing = planned - len(gaps)
         significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < ranks.ALPHA
         settled = not self.unconverged((first, second), (dataset,))
-        return Duel(float(gaps.mean()), int(np.sign(gaps.mean())) if significant else 0, missing, settled)
+        decided = int(np.sign(gaps.mean())) if significant else 0
+        return Duel(float(gaps.mean()), decided, missing, settled, len(gaps))
 
     def p(self, gaps: Array, method: str, dataset: str) -> float:
         """Return the p-value of the paired test of differences on the splits of a data set."""
@@ -258,7 +260,9 @@ def _datasets_won(
         found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
     found += f"; claimed: at least {claim.threshold}"
     reasons = [f"splits are missing on {missing} of {_sets(len(duels))}"] * bool(missing)
-    reasons += ["the other differences are within their error"] * (won + lost + missing < len(duels))
+    single = sum(any(duel.common == 1 for duel in on) for on in whole)
+    reasons += [f"a single split has no paired test ({_sets(single)})"] * bool(single)
+    reasons += ["the other differences are within their error"] * (won + lost + missing + single < len(duels))
     if sum(all(duel.sure == 1 for duel in on) for on in duels) >= claim.threshold:
         return Finding(found, HOLDS)
     lost_surely = sum(any(duel.sure == -1 for duel in on) for on in duels)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ep_bench import scoring, tuning
+from ep_bench.estimator.fitting import MethodEstimator
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.local_method import LocalMethod
 from ep_bench.runner.records import CellError, reason_of, seed_globals, timed, unconverged
@@ -73,6 +74,8 @@ class _ValidationScorer:
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
         model = self._method.build({**self._job.options, **options})
+        if self._name == "rmse" and isinstance(model, MethodEstimator):
+            model.only_mean = True
         seed_globals(self._job.cell.seed)
         model.fit(self._X[self._fitting], self._y[self._fitting])
         return scoring.main_scores(model.predict_dist(self._X[self.validation]), self._y[self.validation])

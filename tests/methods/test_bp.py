@@ -110,6 +110,16 @@ class TestSteps:
         np.testing.assert_allclose(state.weights, slow.w, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("hidden", SHAPES)
+def test_a_fit_for_the_mean_has_the_same_weights(hidden):
+    train, config = rows(30, 3, 4), bp.Config(hidden=hidden, epochs=4)
+    whole, trace = bp.fit(train, config, np.random.default_rng(5))
+    mean, short = bp.fit_mean(train, config, np.random.default_rng(5))
+    np.testing.assert_array_equal(mean.weights, whole.weights)
+    assert trace == short
+    assert whole.noise_variance != mean.noise_variance == 1.0
+
+
 def test_weight_decay_is_a_ratio_of_precisions():
     """A linear model converges to ridge regression with this penalty, biases included."""
     train = rows(50, 3, 6)

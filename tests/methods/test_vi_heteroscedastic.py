@@ -135,20 +135,21 @@ def test_results_with_the_fixed_prior_keep_their_version():
 
 
 def test_a_fit_whose_objective_has_risen_has_diverged():
-    heteroscedastic.refuse_divergence([1.5, 40.0, 2.4])
-    heteroscedastic.refuse_divergence([1e9, *[0.5] * 300])
+    vi.refuse_divergence([1.5, 40.0, 2.4])
+    vi.refuse_divergence([1e9, *[0.5] * 300])
     with pytest.raises(FloatingPointError, match=r"diverged: the objective ends at 40 .* above -0\.3"):
-        heteroscedastic.refuse_divergence([1.5, -0.3, 40.0])
-    heteroscedastic.refuse_divergence([*[0.5] * 290, 1e9, *[0.5] * 9])  # a single epoch
+        vi.refuse_divergence([1.5, -0.3, 40.0])
+    vi.refuse_divergence([*[0.5] * 290, 1e9, *[0.5] * 9])  # a single epoch
     with pytest.raises(FloatingPointError, match=r"ends at 1\.7 "):
-        heteroscedastic.refuse_divergence([*[0.5] * 290, *[1.7] * 11, *[0.5] * 9])
+        vi.refuse_divergence([*[0.5] * 290, *[1.7] * 11, *[0.5] * 9])
 
 
-def test_a_fit_refuses_what_has_diverged(monkeypatch):
+@pytest.mark.parametrize("noise", ["homoscedastic", "heteroscedastic"])
+def test_a_fit_refuses_what_has_diverged(noise, monkeypatch):
     rng = np.random.default_rng(0)
     train = Rows(rng.normal(size=(20, 2)), rng.normal(size=20))
-    config = vi.Config(hidden=(3,), noise="heteroscedastic", epochs=2)
+    config = vi.Config(hidden=(3,), noise=noise, epochs=2)
     vi.fit(train, config, rng)
-    monkeypatch.setattr(heteroscedastic, "WORSE", -1e3)  # each fit rises by more
+    monkeypatch.setattr(vi, "WORSE", -1e3)  # each fit rises by more
     with pytest.raises(FloatingPointError, match="diverged: the objective"):
         vi.fit(train, config, rng)

@@ -54,6 +54,11 @@ def test_data_sets_within_the_error_leave_a_claim_open(results, threshold, verdi
     assert ("within their error" in row["reason"]) == (verdict == "not decided")
 
 
+def test_a_single_split_has_no_test(results):
+    row = results(won(1, datasets=["boston"]), ONE_EACH, splits=1)
+    assert (row["verdict"], row["reason"]) == ("not decided", "a single split has no paired test (1 data set)")
+
+
 def test_the_opposite_order_is_planted_and_found(results):
     assert results(won(1, datasets=["boston"]), ONE_EACH)["verdict"] == "holds"
     assert results(won(1, "b", "a", datasets=["boston"]), ONE_EACH, "t")["verdict"] == "does not hold"

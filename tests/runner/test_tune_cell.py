@@ -44,6 +44,18 @@ def best_of(record: Record) -> Mapping[str, Any]:
     return options
 
 
+def test_trials_scored_by_rmse_have_the_means_of_a_whole_fit(folder: Path) -> None:
+    entry = "{use: bp, hidden: [4], epochs: 3, tune: {trials: 3, fraction: 0.2, score: rmse}}"
+    job = plan_of(folder, entry).cells[0].job
+    diabetes = data.load_dataset("diabetes")
+    train, _ = data.standard_split(442, 0)
+    fitting, validation = (train[rows] for rows in tuning.validation_rows(len(train), 0.2, job.cell.seed))
+    for trial in trials_of(run_cell(job)):
+        model = Estimator("bp", hidden=[4], epochs=3, **trial["options"], random_state=job.cell.seed)
+        means = model.fit(diabetes.X[fitting], diabetes.y[fitting]).predict(diabetes.X[validation])
+        assert trial["score"] == pytest.approx(np.sqrt(np.mean((diabetes.y[validation] - means) ** 2)), rel=1e-12)
+
+
 def test_trials_and_row_by_hand(folder: Path) -> None:
     job = plan_of(folder, RIDGE).cells[1].job
     record = run_cell(job)

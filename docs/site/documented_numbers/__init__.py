@@ -16,6 +16,7 @@ from . import (
     active_learning,
     classes,
     command_line,
+    costs,
     counts,
     deep_gps,
     ep_networks,
@@ -42,7 +43,7 @@ MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
     molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
-    single_fits, improvements, sparse_processes,
+    single_fits, costs, improvements, sparse_processes,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from ep_bench import data
+from ep_bench.convergence import count
 
 from .markdown import table, with_error
 from .stored import Row, cells, checked, planned, published_number
@@ -34,7 +35,7 @@ def at_frequencies() -> list[str]:
     body = []
     for method, dataset in planned(FOLDER):
         rows = cells(FOLDER, method, dataset)
-        others = [row["ll"] for row in rows if not _at_frequencies(dataset, row)]
+        others = [row for row in rows if not _at_frequencies(dataset, row)]
         if len(others) == len(rows):
             continue
         found = published_number(
@@ -42,8 +43,8 @@ def at_frequencies() -> list[str]:
         )
         body.append([
             dataset, method, f"{len(rows) - len(others)} of {len(rows)}",
-            _with_another_seed(method, dataset, rows), with_error([row["ll"] for row in rows], len(rows)),
-            with_error(others, len(others)), found,
+            _with_another_seed(method, dataset, rows),
+            _mean(rows), _mean(others), found,
         ])  # fmt: skip
     return table(
         [
@@ -77,13 +78,17 @@ def training_lengths() -> list[str]:
             printed = published_number(
                 checked(FOLDER), "published_mean", "published_stderr", method=model, dataset=dataset, metric="ll"
             )
-            found = [f"{with_error([row['ll'] for row in rows], 20)}; {_training(rows)}" if rows else "–"
-                     for rows in steps.values()]  # fmt: skip
+            found = [f"{_mean(rows, 20)}; {_training(rows)}" if rows else "–" for rows in steps.values()]
             body.append([dataset, model, *found, printed])
         rows = cells(TRAINING, "Logistic regression", dataset)
-        control = f"{with_error([row['ll'] for row in rows], 20)}; {_training(rows)}"
+        control = f"{_mean(rows, 20)}; {_training(rows)}"
         body.append([dataset, "Logistic regression", control, "", "", ""])
     return table(["Data set", "Model", "1,000 steps", "6,000 steps", "15,000 steps, decreasing", "Paper"], body)
+
+
+def _mean(rows: list[Row], planned_splits: int = 0) -> str:
+    """Return the mean test log-likelihood with its error, and the mark of splits that have not converged."""
+    return with_error([row["ll"] for row in rows], planned_splits, count(rows).mark)
 
 
 def _training(rows: list[Row]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,7 +30,8 @@ FAR_OFF = -100.0  # nats of a test point that alone decides the mean of a split
 def sparse_boston() -> list[str]:
     """Return the table of sparse Gaussian processes on boston, by us and by the authors' program."""
     rows = cells("dgp", "GP-50", "boston")
-    body = [["`dgp_ep`", *(with_error([row[metric] for row in rows], 20) for metric in METRICS)]]
+    mark = convergence("dgp", "GP-50", "boston").mark
+    body = [["`dgp_ep`", *(with_error([row[metric] for row in rows], 20, mark) for metric in METRICS)]]
     for name, source in (("the authors' program", "dgp-program"), ("the paper's table", "bui2015")):
         wanted = {"source": source, "method": "GP-50", "dataset": "boston"}
         body.append([name, *(check_row("dgp", metric=metric, **wanted)["published_mean"] for metric in METRICS)])
@@ -44,7 +45,8 @@ def dgp_training() -> list[str]:
         default, program = cells("dgp-cosine", method, dataset), cells("dgp", _plain(method), dataset)
         if len(default) >= count and len(program) >= count:
             counts = convergence("dgp-cosine", method, dataset).counts
-            body.append([dataset, _plain(method), *_both_trainings(program, default, dataset), counts])
+            marks = [convergence("dgp", _plain(method), dataset).mark, convergence("dgp-cosine", method, dataset).mark]
+            body.append([dataset, _plain(method), *_both_trainings(program, default, dataset, marks), counts])
     head = ["Data set", "Model", "RMSE, program", "RMSE, default", "LL, program", "LL, default", "LL, DS-DGP"]
     return table([*head, "Seconds, program", "CPU seconds, default", "Splits, default"], body)
 
@@ -53,10 +55,11 @@ def _plain(method: str) -> str:
     return method.removesuffix(", cosine")
 
 
-def _both_trainings(program: Cells, default: Cells, dataset: str) -> list[str]:
+def _both_trainings(program: Cells, default: Cells, dataset: str, marks: Sequence[str]) -> list[str]:
     """Return scores and times of one entry by both trainings, and the score of doubly stochastic inference."""
     both = (program, default)
-    scores = [with_error([row[metric] for row in rows], 0) for metric in METRICS for rows in both]
+    scores = [with_error([row[metric] for row in rows], 0, mark)
+              for metric in METRICS for rows, mark in zip(both, marks, strict=True)]  # fmt: skip
     times = [np.mean([row[name] for row in rows])
              for rows, name in zip(both, ("fit_seconds", "fit_cpu_seconds"), strict=True)]  # fmt: skip
     wanted = {"source": "star-dgp", "method": "DS-DGP (mean-field) L2", "dataset": dataset, "metric": "ll"}

@@ -15,6 +15,7 @@ from ep_bench import data
 from ep_bench.convergence import count
 from ep_bench.types import SplitScheme
 
+from .convergence_blocks import mark_on
 from .markdown import table, with_error
 from .stored import FIVE, Cells, board_cells, cells, planned
 
@@ -69,8 +70,10 @@ def _coverage(method: str, dataset: str) -> str:
     gap, standard = (
         [row["coverage95"] for row in rows] for rows in (_in_gaps(method, dataset), board_cells(method, dataset))
     )
-    text = f"{np.mean(gap):.2f}" if len(gap) == len(inputs_with_gap(dataset)) else "–"
-    return f"{text} ({np.mean(standard):.2f})" if standard else text
+    mark = count(_in_gaps(method, dataset)).mark
+    text = f"{np.mean(gap):.2f} {mark}".rstrip() if len(gap) == len(inputs_with_gap(dataset)) else "–"
+    on_standard = f"{np.mean(standard):.2f} {mark_on(method, dataset)}".rstrip() if standard else ""
+    return f"{text} ({on_standard})" if standard else text
 
 
 def _means(dataset: str, score: str) -> dict[str, float]:

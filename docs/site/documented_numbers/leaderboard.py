@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from ep_bench.convergence import DAGGER, ConvergedSplits
 from ep_bench.report import cell_times
 
-from .markdown import table, with_error, with_separator
+from .convergence_blocks import mark_on, with_headings
+from .markdown import table, with_error
 from .stored import FIVE, all_results, board, board_cells
 
 BP_LAYERS = ("BP-2", "BP-3", "BP-4")
@@ -29,12 +29,12 @@ def complete_entries(datasets: Sequence[str] = FIVE) -> list[str]:
 
 
 def average_ranks(score: str) -> pd.DataFrame:
-    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean; unconverged ones last."""
+    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean."""
     metric, higher = SCORES[score]
     sets = ranked_sets(score)
     columns = {m: [np.mean([row[metric] for row in board_cells(m, d)]) for d in sets] for m in complete_entries()}
     ranks = pd.DataFrame(columns, index=sets).rank(axis=1, ascending=not higher)
-    return ranks[sorted(ranks, key=lambda method: (_has_not_converged(method, sets), ranks[method].mean()))]
+    return ranks[sorted(ranks, key=lambda method: ranks[method].mean())]
 
 
 def ranked_sets(score: str) -> list[str]:
@@ -42,35 +42,29 @@ def ranked_sets(score: str) -> list[str]:
     return [dataset for dataset in FIVE if dataset not in UNBOUNDED.get(score, ())]
 
 
-def _has_not_converged(method: str, sets: Sequence[str]) -> bool:
-    """Return whether some split of the data sets has not converged."""
-    return any(_mark(method, dataset) == DAGGER for dataset in sets)
-
-
 def leaderboard(score: str) -> list[str]:
     """Return the complete entries by average rank over the small data sets, with their means."""
     ranks = average_ranks(score)
-    body = []
-    for method in ranks:
-        line = [method, f"{ranks[method].mean():.1f}", f"{ranks[method].min():.0f} to {ranks[method].max():.0f}"]
-        body.append([*line, *(_score(method, dataset, SCORES[score][0]) for dataset in FIVE)])
-    body = with_separator(body, [_has_not_converged(method, ranked_sets(score)) for method in ranks])
-    return table(["Entry", "Average rank", "Ranks", *FIVE], body)
+
+    def line(method: str) -> list[str]:
+        place = [method, f"{ranks[method].mean():.1f}", f"{ranks[method].min():.0f} to {ranks[method].max():.0f}"]
+        return [*place, *(_score(method, dataset, SCORES[score][0]) for dataset in FIVE)]
+
+    return table(["Entry", "Average rank", "Ranks", *FIVE], with_headings(list(ranks), ranked_sets(score), line))
 
 
 def _score(method: str, dataset: str, metric: str) -> str:
-    return with_error([row[metric] for row in board_cells(method, dataset)], 0, _mark(method, dataset))
-
-
-def _mark(method: str, dataset: str) -> str:
-    """Return the mark of splits that have not converged, or have nearly converged."""
-    return board().convergence.get((method, dataset), ConvergedSplits()).mark
+    return with_error([row[metric] for row in board_cells(method, dataset)], 0, mark_on(method, dataset))
 
 
 def interval_coverage() -> list[str]:
     """Return the fraction of test targets in central intervals, mean over the five data sets."""
     levels = (50, 90, 95)
-    body = [[method, *(_coverage(method, level) for level in levels)] for method in average_ranks("LL")]
+
+    def line(method: str) -> list[str]:
+        return [f"{method} {mark_on(method, *FIVE)}".rstrip(), *(_coverage(method, level) for level in levels)]
+
+    body = with_headings(list(average_ranks("LL")), FIVE, line)
     return table(["Entry", *(f"{level} % interval" for level in levels)], body)
 
 
@@ -114,7 +108,7 @@ def _finished(method: str, dataset: str) -> str:
     done, total = len(board_cells(method, dataset)), board().planned.get((method, dataset), 0)
     if not total:
         return "out" if (method, dataset) in left_out() else "–"
-    return f"{'all' if done == total else f'{done}/{total}'} {_mark(method, dataset)}".strip()
+    return f"{'all' if done == total else f'{done}/{total}'} {mark_on(method, dataset)}".strip()
 
 
 @cache
@@ -130,7 +124,7 @@ def reasons_left_out() -> list[str]:
     for (method, dataset), reason in left_out().items():
         groups.setdefault((dataset, reason), []).append(method)
     body = [[dataset, ", ".join(methods), reason] for (dataset, reason), methods in groups.items()]
-    return table(["Data set", "Left out", "Reason: measured estimate"], body)
+    return table(["Data set", "Left out", "Reason"], body)
 
 
 def machines() -> list[str]:
@@ -151,19 +145,25 @@ def median_seconds() -> list[str]:
 
 
 def _seconds(method: str, dataset: str) -> str:
-    time = cpu_seconds(method, dataset)
-    has_wall_times = any(row["wall_times"] for row in board_cells(method, dataset))
-    return "–" if np.isnan(time) else f"{time:.3g}" + (WALL if has_wall_times else "")
+    times = cpu_seconds(method, dataset)
+    if not times:
+        return "–"
+    star = WALL if has_wall_times(method, [dataset]) else ""
+    return f"{np.median(times):.3g}{star} {mark_on(method, dataset)}".rstrip()
 
 
-def cpu_seconds(method: str, dataset: str) -> float:
-    """Return the median CPU seconds of one fit, search included, NaN if no row has them.
+def has_wall_times(method: str, datasets: Sequence[str]) -> bool:
+    """Return whether some rows of an entry are of older versions and have wall times instead of CPU times."""
+    return any(row["wall_times"] for dataset in datasets for row in board_cells(method, dataset))
+
+
+def cpu_seconds(method: str, dataset: str) -> list[float]:
+    """Return the CPU seconds of the fits of an entry, search included, empty if no row has them.
 
     Rows of older versions have wall times instead.
     """
-    times = [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
-             for row in board_cells(method, dataset) if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
-    return float(np.median(times)) if times else float("nan")
+    return [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
+            for row in board_cells(method, dataset) if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
 
 
 TABLES = {

@@ -17,14 +17,6 @@ def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
     ]  # fmt: skip
 
 
-def with_separator(body: Sequence[Sequence[str]], unconverged: Sequence[bool]) -> list[Sequence[str]]:
-    """Return the rows of a table with a row of its own before the first one that has not converged."""
-    if True not in unconverged:
-        return list(body)
-    place = list(unconverged).index(True)
-    return [*body[:place], ["*not converged on every split*", *[""] * (len(body[0]) - 1)], *body[place:]]
-
-
 def with_error(values: Sequence[float], planned_splits: int, mark: str = "") -> str:
     """Return mean and standard error (ddof 0), a mark, and the number of splits if some are missing."""
     if not values:

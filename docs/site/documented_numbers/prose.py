@@ -16,7 +16,7 @@ INLINE = re.compile(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->")
 WORDS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|twenty"
 NOUNS = "sets|folders|networks|methods|studies|folds|columns|entries|claims|cells|papers"
 COUNT = re.compile(rf"(?<![\w.,/-])(?:{WORDS}|\d[\d,]*)(?: (?!compares)[A-Za-z-]+)? (?:{NOUNS})\b", flags=re.IGNORECASE)
-WITH_COUNTS = ("README", "findings", "leaderboard", "networks", "performance", "reproductions", "results")
+WITH_COUNTS = ("README", "findings", "leaderboard", "losses", "networks", "performance", "reproductions", "results")
 COUNT_FOLDERS = ("methods/", "papers/")
 
 # Counts that a study, a paper or a list on the same page defines.
@@ -24,6 +24,7 @@ DEFINED: Mapping[str, tuple[str, ...]] = {
     "README.md": ("ten classification sets", "five papers", "ten neural networks"),
     "findings.md": ("five papers", "twelve columns", "ten data sets"),
     "leaderboard.md": ("four data sets",),
+    "losses.md": ("four data sets",),
     "methods/ep_nn.md": ("two folds", "ten folds"),
     "methods/gp_t.md": ("two other studies",),
     "methods/hmc.md": ("300 data sets", "four networks"),

@@ -1,9 +1,14 @@
-"""Tables of average ranks and losses: all complete entries, by family, on large sets, and within limits of CPU time."""
+"""Tables of average ranks and losses: all complete entries, by family, on large sets, and within limits of CPU time.
+
+Losses are against the best mean without a dagger on each data set, so that no unconverged entry is the reference.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+
+import numpy as np
 
 from ep_bench.convergence import DAGGER
 from ep_bench.plotting.method_families import DEEP, NETWORKS, PROCESSES, family_of
@@ -12,12 +17,12 @@ from ep_bench.report.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from ep_bench.report.scores import MAIN
 from ep_bench.report.summary import ScoreTable
 
-from .leaderboard import SCORES, complete_entries, cpu_seconds
-from .markdown import table, with_separator
-from .stored import FIVE, board, comparison
+from .convergence_blocks import HEADINGS, block_of, counts_over, in_blocks, mark_on, with_headings
+from .leaderboard import SCORES, WALL, complete_entries, cpu_seconds, has_wall_times
+from .markdown import table
+from .stored import FIVE, LARGE, board, board_cells, comparison
 
-LARGE = ("power", "kin8nm", "naval", "protein")
-LIMITS = (1, 10, 100)  # CPU seconds
+LIMITS = (1, 10, 100, 1000)  # CPU seconds
 
 # Where the fixed options of each method are from, and the data on which they were chosen, as its module
 # or its page states it.
@@ -63,27 +68,80 @@ def _rows(score: str, methods: Sequence[str], datasets: Sequence[str]) -> dict[s
 
 
 def _rank(row: LeaderboardRow) -> str:
-    return f"{row.rank:.1f} ({row.low:.1f} to {row.high:.1f})"
+    """Return the rank with the mark of the data sets that count in it, and the interval."""
+    return f"{row.rank:.1f} {row.mark}".rstrip() + f" ({row.low:.1f} to {row.high:.1f})"
 
 
-def _loss(row: LeaderboardRow, score: str) -> str:
-    return f"{row.loss:.2f} nats" if score == "LL" else f"{100.0 * row.loss:.0f} %"
+def _counted(score: str, datasets: Sequence[str]) -> list[str]:
+    """Return the data sets on which a score is bounded, and counts in ranks and losses."""
+    return [dataset for dataset in datasets if dataset not in _score_table(score).unbounded]
 
 
-def _marked(row: LeaderboardRow) -> str:
-    """Return the name of an entry with the mark of its convergence on the ranked data sets."""
-    return f"{row.method} {row.mark}".rstrip()
+@cache
+def _losses(score: str, datasets: tuple[str, ...]) -> dict[tuple[str, str], float]:
+    """Return the losses of complete entries against the best mean without a dagger, by entry and data set.
+
+    A loss is a difference in nats, or a relative difference of errors; it is negative below that mean.
+    """
+    metric, higher = SCORES[score]
+    found: dict[tuple[str, str], float] = {}
+    methods = complete_entries(datasets)
+    for dataset in datasets:
+        means = {name: float(np.mean([row[metric] for row in board_cells(name, dataset)])) for name in methods}
+        valid = [mean for name, mean in means.items() if mark_on(name, dataset) != DAGGER]
+        best = max(valid) if higher else min(valid)
+        found |= {(name, dataset): best - mean if higher else mean / best - 1.0 for name, mean in means.items()}
+    return found
+
+
+def _loss_text(loss: float, score: str) -> str:
+    if score == "LL":
+        return f"{loss + 0.0:.2f} nats".replace("-0.00", "0.00")
+    return f"{100.0 * loss:.0f} %".replace("-0 ", "0 ")
+
+
+def _loss(method: str, score: str, datasets: Sequence[str]) -> str:
+    """Return the mean loss of an entry: of differences, or the geometric mean of ratios."""
+    losses = np.array([_losses(score, tuple(datasets))[method, dataset] for dataset in _counted(score, datasets)])
+    mean = losses.mean() if SCORES[score][1] else np.exp(np.log1p(losses).mean()) - 1.0
+    return _loss_text(float(mean), score)
 
 
 def _ranking(methods: Sequence[str], datasets: Sequence[str]) -> list[str]:
     """Return ranks with intervals, and losses, by three scores."""
     found = {score: _rows(score, methods, datasets) for score in SCORES}
-    body = []
-    for name, row in found["LL"].items():
-        numbers = (text for score, rows in found.items() for text in (_rank(rows[name]), _loss(rows[name], score)))
-        body.append([_marked(row), *numbers])
-    body = with_separator(body, [row.mark == DAGGER for row in found["LL"].values()])
-    return table(["Entry", *(head for score in SCORES for head in (f"Rank by {score}", "Loss"))], body)
+
+    def line(name: str) -> list[str]:
+        numbers = (text for score, rows in found.items() for text in (_rank(rows[name]), _loss(name, score, datasets)))
+        return [name, _converged(name, datasets), *numbers]
+
+    body = with_headings(_by_rank(methods, datasets), datasets, line)
+    return table(["Entry", "Converged", *(head for score in SCORES for head in (f"Rank by {score}", "Loss"))], body)
+
+
+def _converged(method: str, datasets: Sequence[str]) -> str:
+    """Return the number of converged splits and of those that state whether they have, or a dash if none does."""
+    counts = counts_over(method, datasets)
+    unstated = f", {counts.unstated} not stated" if counts.unstated else ""
+    return f"{counts.converged} of {counts.judged}{unstated}" if counts.judged else "–"
+
+
+def _by_rank(methods: Sequence[str], datasets: Sequence[str]) -> list[str]:
+    """Return entries by their average rank of the log-likelihood."""
+    rows = _rows("LL", methods, datasets)
+    return sorted(rows, key=lambda name: rows[name].rank)
+
+
+def losses_by_data_set(score: str, datasets: tuple[str, ...]) -> list[str]:
+    """Return the losses on each data set against the best mean without a dagger."""
+
+    def line(name: str) -> list[str]:
+        return [name, *(f"{_number(name, dataset)} {mark_on(name, dataset)}".rstrip() for dataset in datasets)]
+
+    def _number(name: str, dataset: str) -> str:
+        return _loss_text(_losses(score, datasets)[name, dataset], score).removesuffix(" nats")
+
+    return table(["Entry", *datasets], with_headings(_by_rank(complete_entries(datasets), datasets), datasets, line))
 
 
 def _uses() -> dict[str, str]:
@@ -91,41 +149,67 @@ def _uses() -> dict[str, str]:
     return {label: str(entry["use"]) for study in board().studies for label, entry in study.lock["methods"].items()}
 
 
-def _of_families(families: Sequence[str]) -> list[str]:
+def _of_families(families: Sequence[str], datasets: Sequence[str] = FIVE) -> list[str]:
     uses = _uses()
-    return [name for name in complete_entries() if family_of(uses[name]) in families]
+    return [name for name in complete_entries(datasets) if family_of(uses[name]) in families]
 
 
-def within_limits() -> list[str]:
-    """Return the complete entries whose median fit stays within a limit on each of the five data sets, by rank."""
-    body = []
-    for limit in LIMITS:
-        names = [name for name in complete_entries() if all(cpu_seconds(name, d) <= limit for d in FIVE)]
-        if len(names) < 2:  # a single entry has no rank
-            body.append([f"{limit} s", str(len(names)), *[", ".join(names)] * 2])
-            continue
-        order = (f"{_marked(row)} ({row.rank:.1f})" for row in _rows("LL", names, FIVE).values())
-        best = _board("RMSE", tuple(names), FIVE).best
-        lowest = min(_rows("RMSE", names, FIVE).values(), key=lambda row: row.rank)
-        body.append([f"{limit} s", str(len(names)), ", ".join(order), _marked(best or lowest)])
-    return table(["Limit", "Entries", "By average rank of LL", "First by RMSE"], body)
+def within_limits(datasets: tuple[str, ...]) -> list[str]:
+    """Return the complete entries of which every fit stays within a limit of CPU time, by rank and block."""
+    head = ["Limit", "Entries", *(heading.capitalize() for heading in HEADINGS), "First by RMSE, without a dagger"]
+    body = [[f"{limit:,} s", *_within(limit, datasets)] for limit in LIMITS]
+    return table(head, body)
+
+
+def _within(limit: int, datasets: tuple[str, ...]) -> list[str]:
+    """Return the number of entries within a limit, those of each block by rank, and the first one by RMSE."""
+    names = [name for name in complete_entries(datasets) if _longest_fit(name, datasets) <= limit]
+    if len(names) < 2:  # a single entry has no rank
+        return [str(len(names)), *["–"] * len(HEADINGS), ", ".join(names) or "–"]
+    ranks, by_rmse = (_rows(score, names, datasets) for score in ("LL", "RMSE"))
+    blocks: list[list[str]] = [[] for _ in HEADINGS]
+    for name in _by_rank(names, datasets):
+        blocks[block_of(counts_over(name, datasets))].append(f"{_timed(name, datasets)} ({ranks[name].rank:.1f})")
+    valid = [row for row in by_rmse.values() if row.mark != DAGGER]
+    first = _timed(min(valid, key=lambda row: row.rank).method, datasets) if valid else "–"
+    return [str(len(names)), *(", ".join(block) or "–" for block in blocks), first]
+
+
+def _longest_fit(method: str, datasets: Sequence[str]) -> float:
+    """Return the CPU seconds of the longest fit, search included, infinite if some data set has no times."""
+    return max(max(cpu_seconds(method, dataset), default=float("inf")) for dataset in datasets)
+
+
+def _timed(method: str, datasets: Sequence[str]) -> str:
+    return method + (WALL if has_wall_times(method, datasets) else "")
 
 
 def tuning() -> list[str]:
     """Return the search for options of every complete entry, and where its fixed options are from."""
     uses = _uses()
     groups: dict[tuple[str, str], list[str]] = {}
-    for name, row in _rows("LL", complete_entries(), FIVE).items():
+    rows = _rows("LL", complete_entries(), FIVE)
+    for name in in_blocks(_by_rank(complete_entries(), FIVE), FIVE):
+        row = rows[name]
         groups.setdefault((row.tuning, ORIGINS[uses[name]]), []).append(name)
     body = [["; ".join(names), tuning, origin] for (tuning, origin), names in groups.items()]
     return table(["Entries", "Search for options", "Fixed options"], body)
 
 
+SIZES = {"small": FIVE, "large": LARGE}
 TABLES: dict[str, Callable[[], list[str]]] = {
     "ranking": lambda: _ranking(complete_entries(), FIVE),
     "ranking-networks": lambda: _ranking(_of_families([NETWORKS]), FIVE),
     "ranking-processes": lambda: _ranking(_of_families([PROCESSES, DEEP]), FIVE),
     "ranking-large": lambda: _ranking(complete_entries(LARGE), LARGE),
-    "within-limits": within_limits,
+    "ranking-large-networks": lambda: _ranking(_of_families([NETWORKS], LARGE), LARGE),
+    "ranking-large-processes": lambda: _ranking(_of_families([PROCESSES, DEEP], LARGE), LARGE),
+    "within-limits": partial(within_limits, FIVE),
+    "within-limits-large": partial(within_limits, LARGE),
+    **{
+        f"losses-{size}-{score.lower()}": partial(losses_by_data_set, score, datasets)
+        for size, datasets in SIZES.items()
+        for score in SCORES
+    },
     "tuning": tuning,
 }

@@ -11,6 +11,7 @@ from ep_bench import data
 from ep_bench.convergence import count
 from ep_bench.types import SplitScheme
 
+from .convergence_blocks import mark_on
 from .markdown import table, with_error
 from .stored import BOARD, Cells, board_cells, planned
 
@@ -33,7 +34,8 @@ def collapsed_fits() -> list[str]:
         others = [row for row in rows if not row["rmse"] >= COLLAPSED * constant[row["split"]]]
         if method != "Constant" and len(others) < len(rows):
             means = (with_error([row["rmse"] for row in each], len(each)) for each in (rows, others))
-            body.append([method, dataset, f"{len(rows) - len(others)} of {len(rows)}", *means])
+            name = f"{method} {mark_on(method, dataset)}".rstrip()
+            body.append([name, dataset, f"{len(rows) - len(others)} of {len(rows)}", *means])
     return table(["Entry", "Data set", "Such fits", "RMSE, all fits", "RMSE, other fits"], body)
 
 

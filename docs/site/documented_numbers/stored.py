@@ -38,6 +38,7 @@ BOARD = (
     "controls",
 )  # on the standard splits
 FIVE = ("boston", "concrete", "energy", "wine", "yacht")
+LARGE = ("power", "kin8nm", "naval", "protein")
 
 Row = dict[str, Any]
 Cells = Sequence[Row]

@@ -14,7 +14,7 @@ from ep_bench.published.claims import FILE, load_claims
 from ep_bench.report.claims import HIGHER_IS_BETTER, claim_verdicts
 
 from .markdown import table
-from .stored import all_results, comparison
+from .stored import LARGE, all_results, board, comparison
 
 PAPERS = {
     "hernandez-lobato2015": ("Hernandez-Lobato and Adams (2015)", "`pbp`, `bp`, `vi_graves`"),
@@ -63,6 +63,20 @@ def disputed() -> str:
         f"Of the {len(gains)} disputed numbers, ours are worse than the printed ones by more than two standard "
         f"errors on {worse}, better on {better}, and closer on "
         f"{len(gains) - worse - better - none}; {none} have no result"
+    )
+
+
+def worse_chains() -> str:
+    """Return how many numbers of HMC in Bui et al. are worse than printed, and how many of them on large data sets."""
+    frame = comparison()
+    rows = frame[(frame["source"] == "bui2015") & (frame[published.COLUMN_NAMES[0]] == "HMC-1")]
+    on_large = rows[rows["dataset"].str.partition(" [")[0].isin(LARGE)]
+    worse, large = (published.counts(part)["worse"] for part in (rows, on_large))
+    unmixed = {board().convergence[name, dataset].converged for name in ("HMC-1", "HMC-1 (b = 2)") for dataset in LARGE}
+    if unmixed != {0}:
+        return f"some chains on large data sets have mixed: {unmixed}"
+    return (
+        f"Of the {worse} numbers of HMC-1 that are worse than printed, {large} are on power, kin8nm, naval and protein"
     )
 
 
@@ -132,4 +146,4 @@ TABLES = {
     "claims-hold": lambda: claims("holds"),
     "claims-open": lambda: claims("not decided"),
 }
-FACTS = [("../README.md", disputed)]
+FACTS = [("../README.md", disputed), ("papers/bui2015.md", worse_chains)]

@@ -24,6 +24,7 @@ the initial noise variance is 1, and initial standard deviations are 0.005. With
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
 INITIAL_STD = 0.005
+WORSE = 1.0  # nats per data point by which the objective of a fit may rise
+LAST = 20  # epochs at the end of a fit
 ONE_LAYER = {(50,), (100,)}
 MCVI, HOMOSCEDASTIC = ("MCVI-1 (mean-field reparam S=10)",), ("hoDVI-1 (homoscedastic)",)  # columns of Wu et al. (2019)
 
@@ -105,8 +108,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     over the training points, at the mean weights) and, if the prior is empirical, ``prior_variance`` (mean over the
     weights). With an empirical prior, the objective contains its log density.
 
-    Raises FloatingPointError if the objective or a parameter is not finite after an epoch, or if the fitted network
-    has diverged (``mlp.refuse_divergence``; with a noise head also ``heteroscedastic.refuse_divergence``).
+    Raises FloatingPointError if the objective or a parameter is not finite after an epoch, or if the fit has diverged
+    (``mlp.refuse_divergence``, ``refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
@@ -135,9 +138,22 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     mean, std = theta[:size].copy(), np.exp(theta[size:-1])
     mlp.refuse_divergence(mean[: size - head], layers, X, y)
-    if head:
-        heteroscedastic.refuse_divergence(trace["objective"])
+    refuse_divergence(trace["objective"])
     return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples), trace
+
+
+def refuse_divergence(objective: Sequence[float]) -> None:
+    """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above its lowest value.
+
+    The end is the median of the last epochs, since a single draw can dominate the objective of one epoch. Residuals of
+    a diverged fit can look normal: only the noise variance or the spread of the weights has diverged.
+    """
+    lowest, last = min(objective), float(np.median(objective[-min(LAST, 1 + len(objective) // 10) :]))
+    if last > lowest + WORSE:
+        raise FloatingPointError(
+            f"diverged: the objective ends at {last:.3g} nats per data point, above {lowest:.3g} of an earlier epoch; "
+            "a smaller learning_rate may help"
+        )
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:

@@ -9,7 +9,6 @@ Symbols and arguments are those of ``bound``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,6 @@ from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array
 
-WORSE = 1.0  # nats per data point by which the objective of a fit may rise
-LAST = 20  # epochs at the end of a fit
-
 
 def head_size(layers: Any) -> int:
     """Return the number of weights H of a noise head."""
@@ -36,20 +32,6 @@ def evaluate(X: Array, W: Array, layers: Any) -> tuple[Array, Array]:
     size, first = mlp.count(layers), int(layers[-1, 0])
     heads = np.hstack([W[:, :first], W[:, size:]])
     return mlp.evaluate(X, np.ascontiguousarray(W[:, :size]), layers), mlp.evaluate(X, heads, layers)
-
-
-def refuse_divergence(objective: Sequence[float]) -> None:
-    """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above its lowest value.
-
-    The end is the median of the last epochs, since a single draw can dominate the objective of one epoch. Means and
-    residuals of a diverged fit can look normal, because only the noise variance has diverged.
-    """
-    lowest, last = min(objective), float(np.median(objective[-min(LAST, 1 + len(objective) // 10) :]))
-    if last > lowest + WORSE:
-        raise FloatingPointError(
-            f"diverged: the objective ends at {last:.3g} nats per data point, above {lowest:.3g} of an earlier epoch; "
-            "a smaller learning_rate may help"
-        )
 
 
 @jit(relaxed=REORDER)
