@@ -5,7 +5,7 @@ trains by Adam on all data points (step size 0.01, 600 epochs, precisions update
 evidence. The formula is that of ``methods.laplace.evidence``, at laplace-torch's weights and at the nearest mode of its
 precisions: away from a mode, Laplace's approximation is not defined.
 
-    pip install torch laplace-torch
+    pip install -e '.[peers]'
     python -m benchmarks.laplace_evidence docs/figures/laplace-evidence.csv
 """
 

@@ -23,6 +23,7 @@ from . import (
     facts,
     findings,
     gaps,
+    improvements,
     later_papers,
     leaderboard,
     molecules,
@@ -32,6 +33,7 @@ from . import (
     rankings,
     seeds,
     single_fits,
+    sparse_processes,
     verdicts,
 )  # fmt: skip
 from .prose import unchecked
@@ -41,7 +43,7 @@ MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
     molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
-    single_fits, costs,
+    single_fits, costs, improvements, sparse_processes,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (
@@ -58,6 +60,8 @@ WITH_FACTS = (
     gaps,
     later_papers,
     single_fits,
+    improvements,
+    sparse_processes,
 )
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 

@@ -1,4 +1,4 @@
-"""Differences from the log-likelihoods of later papers, which have no verdict."""
+"""Differences from the scores of later papers, which have no verdict."""
 
 from __future__ import annotations
 
@@ -21,27 +21,48 @@ NAMES = {
 }
 
 
-def complete_yardsticks() -> pd.DataFrame:
-    """Return the log-likelihoods of later papers next to those of entries with all splits."""
+def complete_yardsticks(metric: str) -> pd.DataFrame:
+    """Return one score of later papers next to that of entries with all splits."""
     frame = own_numbers()
-    rows = frame[(frame["verdict"] == "yardstick") & (frame["metric"] == "ll")]
+    rows = frame[(frame["verdict"] == "yardstick") & (frame["metric"] == metric)]
     rows = rows[(pd.to_numeric(rows["n_splits"]) > 0) & ~rows["reason"].str.contains(r"\d+ of \d+ splits")]
-    return rows.assign(difference=rows["mean"].astype(float) - rows["published_mean"].astype(float))
+    ours, theirs = (rows[name].astype(float) for name in ("mean", "published_mean"))
+    return rows.assign(difference=ours - theirs, ratio=ours / theirs.where(theirs > 0.0))
+
+
+def _entries(rows: pd.DataFrame) -> list[tuple[list[str], pd.DataFrame]]:
+    """Return source, their method and our entry, with the rows of each, sorted."""
+    groups = rows.groupby(["source", published.COLUMN_NAMES[0], "method"], sort=True)
+    return [([NAMES[str(source)], str(theirs), str(ours)], part) for (source, theirs, ours), part in groups]
+
+
+def _counts(part: pd.DataFrame) -> list[str]:
+    """Return the number of data sets, and of those on which ours is clearly lower and clearly higher."""
+    z = part["z"].astype(float)
+    return [str(len(part)), str(int((z < -FAR).sum())), str(int((z > FAR).sum()))]
 
 
 def differences() -> list[str]:
     """Return how far the log-likelihoods of each entry are from those of the methods of later papers."""
     body = []
-    for (source, theirs, ours), part in complete_yardsticks().groupby(
-        ["source", published.COLUMN_NAMES[0], "method"], sort=True
-    ):
-        lowest, z = part.loc[part["difference"].idxmin()], part["z"].astype(float)
+    for names, part in _entries(complete_yardsticks("ll")):
+        lowest = part.loc[part["difference"].idxmin()]
         median, least = _nats(part["difference"].median()), _nats(lowest["difference"])
         extreme = f"{least} ({lowest['published_dataset']})"
-        counts = [str(len(part)), str(int((z < -FAR).sum())), str(int((z > FAR).sum()))]
-        body.append([NAMES[str(source)], str(theirs), str(ours), median, extreme, *counts])
+        body.append([*names, median, extreme, *_counts(part)])
     head = ["Source", "Their method", "Our entry", "Median", "Lowest", "Data sets", "Lower", "Higher"]
     return table(head, body)
+
+
+def errors() -> list[str]:
+    """Return the RMSE of each entry divided by those of the methods of later papers, without printed values of 0."""
+    body = []
+    for names, part in _entries(complete_yardsticks("rmse")):
+        known = part[part["ratio"].notna()]
+        highest = known.loc[known["ratio"].idxmax()]
+        extreme = f"{highest['ratio']:.2f} ({highest['published_dataset']})"
+        body.append([*names, f"{known['ratio'].median():.2f}", extreme, *_counts(known)])
+    return table(["Source", "Their method", "Our entry", "Median", "Highest", "Data sets", "Lower", "Higher"], body)
 
 
 def _nats(value: float) -> str:
@@ -59,5 +80,5 @@ def wine_of_lindinger() -> str:
     )
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {"later-papers": differences}
+TABLES: dict[str, Callable[[], list[str]]] = {"later-papers": differences, "later-papers-rmse": errors}
 FACTS: list[tuple[str, Callable[[], str]]] = [("reproductions.md", wine_of_lindinger)]

@@ -1,4 +1,4 @@
-"""Tables and sentences on variants of networks: measured by benchmarks into ``docs/figures``, or from replaced rows."""
+"""Tables and sentences on variants of networks: measured by benchmarks into ``docs/figures``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .markdown import table, with_error
-from .stored import DOCS, FIVE, RESULTS, TextRow, cells, rows_of
+from .markdown import table
+from .stored import DOCS, TextRow, rows_of
 
 FIGURES = DOCS / "figures"
 
@@ -20,18 +20,6 @@ def laplace_evidence() -> list[str]:
             for row in rows_of(FIGURES / "laplace-evidence.csv")]  # fmt: skip
     head = ["Data set", "`starts: 0`", "`starts: 15`", "laplace-torch", "laplace-torch, at the mode"]
     return table([*head, "CPU s, `starts: 15`", "CPU s, laplace-torch"], body)
-
-
-def laplace_starts() -> list[str]:
-    """Return the table of differences of test log-likelihoods between several starts and one, on common splits."""
-    single = {(row["method"], row["dataset"], int(row["split"])): float(row["ll"])
-              for row in rows_of(RESULTS / "bnn-sampling" / "superseded.csv") if row["status"] == "ok"}  # fmt: skip
-    body = []
-    for method in ("LA-full", "LA-diagonal"):
-        found = [[row["ll"] - single[method, dataset, row["split"]] for row in cells("bnn-sampling", method, dataset)]
-                 for dataset in FIVE]  # fmt: skip
-        body.append([method, *(with_error(gaps, 20) for gaps in found)])
-    return table(["LL, 15 starts minus one", *FIVE], body)
 
 
 def vi_depths(dataset: str) -> dict[str, TextRow]:
@@ -107,7 +95,6 @@ def bb_alpha_samples() -> str:
 
 TABLES: dict[str, Callable[[], list[str]]] = {
     "laplace-evidence": laplace_evidence,
-    "laplace-starts": laplace_starts,
     "vi-depth": vi_depth,
     "vi-noise-head": vi_noise_head,
 }

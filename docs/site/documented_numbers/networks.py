@@ -113,7 +113,7 @@ def hmc_long() -> list[str]:
     """Return the table of chains that are long enough: how many splits have mixed, and scores next to short chains."""
     chains = {(one["dataset"], one["method"]): one["diagnostics"] for one in curves("hmc-long")["chains"]}
     body = [_long_chains(dataset, method, found) for (dataset, method), found in chains.items()]
-    r_hats = ["R-hat at most 1.05, monitored", "at test inputs"]
+    r_hats = ["R-hat at most 1.05, monitored", "at test inputs", "R-hat, training inputs", "R-hat, midpoints"]
     return table(["", "Splits", "LL, short", "LL, long", *r_hats, "ESS", "CPU s per fit"], body)
 
 
@@ -122,8 +122,14 @@ def _long_chains(dataset: str, method: str, diagnostics: Row) -> list[str]:
     mixed = [f"{np.sum(np.array(diagnostics[name]) <= 1.05)}" for name in ("r_hat_predictions", "r_hat_test_rows")]
     both = {row["split"] for row in rows}
     scores = [with_error([row["ll"] for row in found if row["split"] in both], len(both)) for found in (short, rows)]
+    inputs = [_median_and_largest(diagnostics[name]) for name in ("r_hat_training_inputs", "r_hat_midpoints")]
     effective = f"{np.median(diagnostics['ess_bulk_test_rows']):.0f}"
-    return [f"{dataset}, {method}", f"{len(rows)}", *scores, *mixed, effective, _mean_seconds(rows)]
+    return [f"{dataset}, {method}", f"{len(rows)}", *scores, *mixed, *inputs, effective, _mean_seconds(rows)]
+
+
+def _median_and_largest(values: Sequence[float]) -> str:
+    """Return the median of values over splits, and the largest if there are several."""
+    return f"{np.median(values):.3f}" + (f" ({max(values):.3f})" if len(values) > 1 else "")
 
 
 def noise_floor() -> list[str]:
@@ -189,6 +195,48 @@ def readme_picture() -> str:
     return f"average ranks of {in_words(len(methods))} networks by mean test log-likelihood"
 
 
+def unconverged_alphas() -> str:
+    """Return how many fits of black-box alpha have not converged, on the data sets with all splits."""
+    study = "bnn-optimisation"
+    entries = [name for name in dict.fromkeys(method for method, _ in planned(study)) if name.startswith("BB-alpha")]
+    found = {
+        (dataset, method): convergence(study, method, dataset)
+        for method in entries
+        for dataset in complete(study, method)
+    }
+    unconverged = {place: one.unconverged for place, one in found.items() if one.unconverged}
+    naval = {unconverged.pop(("naval", method), 0) for method in entries}
+    if naval != {20} or list(unconverged) != [("yacht", "BB-alpha 1")] or any(one.unstated for one in found.values()):
+        return f"other unconverged fits: {unconverged}, {naval}"
+    yacht = unconverged["yacht", "BB-alpha 1"]
+    return f"20 of 20 fits on naval with each alpha, and {yacht} of 20 on yacht with alpha = 1"
+
+
+def unconverged_yacht() -> str:
+    """Return how many fits of black-box alpha 1 on yacht have not converged."""
+    found = convergence("bnn-optimisation", "BB-alpha 1", "yacht")
+    return f"On yacht with alpha = 1, {found.unconverged} of {found.judged} fits have not converged"
+
+
+DIVERGED = 5.0  # RMSE relative to the median over splits
+
+
+def adversarial_on_naval() -> str:
+    """Return the failed split of adversarial ensembles on naval, and the splits of a far larger error."""
+    rows = cells("ensemble", "Ensemble adversarial", "naval")
+    (failed,) = set(range(20)) - {row["split"] for row in rows}
+    middle = float(np.median([row["rmse"] for row in rows]))
+    far = [row for row in rows if row["rmse"] > DIVERGED * middle]
+    if any(row["train_rmse"] < DIVERGED * middle for row in far):
+        return "the error on the training data is smaller"
+    splits = enumerated([str(row["split"]) for row in far])
+    errors = enumerated([f"{row['rmse']:.3f}" for row in far])
+    return (
+        f"Split {failed} failed. Splits {splits} are `ok` with an RMSE of {errors}, "
+        f"where the median over the splits is {middle:.4f}"
+    )
+
+
 def year_like() -> list[str]:
     """Return time, memory and scores on the generated set of the size of year."""
     body = []
@@ -226,6 +274,9 @@ FACTS = [
     ("methods/pbp.md", pbp_reproduced),
     ("networks.md", hmc_unconverged),
     ("networks.md", hessians),
+    ("networks.md", unconverged_yacht),
+    ("methods/bb_alpha.md", unconverged_alphas),
+    ("methods/ensemble.md", adversarial_on_naval),
     ("networks.md", hmc_published),
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),

@@ -1,0 +1,214 @@
+"""Scores of the earlier and the present version of a method on the five small data sets, with paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from ep_bench.results.lock_file import read_provenance
+from ep_bench.results.tables import read_rows
+
+from .markdown import enumerated, signed, table, with_error
+from .stored import FIVE, PUBLISHED, RESULTS, Row, cells, published_number, rows_of, stored_study
+from .verdicts import own_numbers
+
+SPLITS = 20
+BETTER = {"rmse": -1.0, "ll": 1.0}  # sign of a better difference
+ROUNDING = 1e-5  # means and errors below it are differences by rounding
+CLEAR = 2.0  # standard errors of a mean difference that sentences name
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An entry of a study, the entry that it replaces, and the method of a later paper that it is compared with."""
+
+    folder: str
+    method: str
+    earlier: str = ""  # an entry of the same study; empty: the rows of this entry in superseded.csv
+    source: str = ""
+    printed: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rows of both versions on the splits that both have, in the same order."""
+
+    earlier: list[Row]
+    present: list[Row]
+
+    def differences(self, metric: str) -> list[float]:
+        """Return present minus earlier by split."""
+        return [new[metric] - old[metric] for old, new in zip(self.earlier, self.present, strict=True)]
+
+    def gain(self, metric: str) -> tuple[float, float]:
+        """Return the mean difference, positive if better, and its standard error (ddof 0)."""
+        found = BETTER[metric] * np.array(self.differences(metric))
+        return float(found.mean()), float(found.std() / np.sqrt(len(found)))
+
+
+@cache
+def _replaced(folder: str) -> dict[tuple[str, str, int], Row]:
+    """Return the replaced rows that ended ok by method, data set and split; of several, that of the last version.
+
+    Rows of the first format have no version; they are older than all others.
+    """
+    origins, _ = read_provenance(stored_study(folder).lock)
+    rows = [row for row in read_rows(RESULTS / folder / "superseded.csv") if row["status"] == "ok"]
+
+    def version(row: Row) -> int:
+        return int(origins[row["cell"]].version or 0) if row["cell"] in origins else 0
+
+    return {(row["method"], row["dataset"], int(row["split"])): row for row in sorted(rows, key=version)}
+
+
+def pair(entry: Replacement, dataset: str) -> Pair:
+    """Return the rows of both versions on one data set."""
+    present = {int(row["split"]): row for row in cells(entry.folder, entry.method, dataset)}
+    if entry.earlier:
+        earlier = {int(row["split"]): row for row in cells(entry.folder, entry.earlier, dataset)}
+    else:
+        replaced = _replaced(entry.folder)
+        earlier = {
+            split: replaced[entry.method, dataset, split]
+            for split in present
+            if (entry.method, dataset, split) in replaced
+        }
+    common = sorted(present.keys() & earlier.keys())
+    return Pair([earlier[split] for split in common], [present[split] for split in common])
+
+
+def compared(entry: Replacement) -> dict[str, Pair]:
+    """Return both versions by data set, without data sets that have no earlier rows."""
+    found = {dataset: pair(entry, dataset) for dataset in FIVE}
+    return {dataset: rows for dataset, rows in found.items() if rows.earlier}
+
+
+def _seconds(rows: Sequence[Row]) -> str:
+    """Return the mean processor time of a fit, or the wall time with a mark if a row has no processor time."""
+    known = all(row.get("fit_cpu_seconds") is not None for row in rows)
+    mean = np.mean([row["fit_cpu_seconds" if known else "fit_seconds"] for row in rows])
+    return f"{mean:.2f}" if known else f"{mean:.2f} wall"
+
+
+def _later(entry: Replacement, dataset: str, metric: str) -> str:
+    """Return the number of the later paper, or a dash."""
+    rows = rows_of(PUBLISHED / "later_tables.csv")
+    wanted = {"source": entry.source, "method": entry.printed, "dataset": dataset, "metric": metric}
+    return published_number(rows, "mean", "stderr", **wanted)
+
+
+def _scores(found: Pair, metric: str) -> list[str]:
+    """Return the means of both versions and their difference, with standard errors."""
+    means = [with_error([row[metric] for row in rows], SPLITS) for rows in (found.earlier, found.present)]
+    mean, error = found.gain(metric)
+    if max(abs(mean), error) < ROUNDING:
+        return [*means, f"below {ROUNDING:.5f}"]
+    return [*means, signed(with_error(found.differences(metric), SPLITS))]
+
+
+def versions(entries: Sequence[Replacement], earlier: str = "earlier", present: str = "present") -> list[str]:
+    """Return the table of scores and times of both versions; ``earlier`` and ``present`` are their names."""
+    later = [metric for metric in BETTER if any(_later(entry, FIVE[0], metric) != NONE for entry in entries)]
+    body = []
+    for entry in entries:
+        for dataset, found in compared(entry).items():
+            scores = [text for metric in BETTER for text in _scores(found, metric)]
+            times = [_seconds(rows) for rows in (found.earlier, found.present)]
+            printed = [_later(entry, dataset, metric) for metric in later]
+            body.append([entry.method, dataset, *scores, *times, *printed])
+    head = ["Entry", "Data set"]
+    head += [f"{metric.upper()}, {name}" for metric in BETTER for name in (earlier, present, "difference")]
+    head += [f"Seconds, {name}" for name in (earlier, present)]
+    return table([*head, *(f"{metric.upper()}, later paper" for metric in later)], body)
+
+
+def _clear(entry: Replacement, metric: str, sign: float) -> str:
+    """Return the data sets whose mean difference is clear, better for a positive sign and worse for a negative one."""
+    gains = {dataset: found.gain(metric) for dataset, found in compared(entry).items()}
+    return enumerated([dataset for dataset, (mean, error) in gains.items() if sign * mean > CLEAR * error]) or "none"
+
+
+def clear_differences(entry: Replacement) -> str:
+    """Return on which data sets the scores of an entry differ by more than two standard errors."""
+    parts = []
+    for metric, better, worse in (("rmse", "RMSE is lower", "higher"), ("ll", "LL is higher", "lower")):
+        names = _clear(entry, metric, -1.0)
+        rest = "" if names == "none" else f" and {worse} on {names}"
+        parts.append(f"{better} on {_clear(entry, metric, 1.0)}{rest}")
+    return f"{entry.method}: {'; '.join(parts)}"
+
+
+def both_worse(entry: Replacement) -> str:
+    """Return the data sets on which both means of an entry are worse, by any amount."""
+    worse = [name for name, rows in compared(entry).items() if all(rows.gain(metric)[0] < 0.0 for metric in BETTER)]
+    return f"Both means of {entry.method} are worse on {enumerated(worse)}."
+
+
+def gains_of_restarts() -> str:
+    """Return where the best of five fits of EP improves both scores by more than two standard errors."""
+    parts = []
+    for entry, prior in zip(EP_NN, ("Laplace", "ARD"), strict=True):
+        found = {
+            name: all(mean > CLEAR * error for mean, error in map(rows.gain, BETTER))
+            for name, rows in compared(entry).items()
+        }
+        parts.append(f"on {enumerated([name for name in found if found[name]])} with {prior} priors")
+    return f"restarts improve both scores by more than two standard errors {enumerated(parts)} only"
+
+
+def behind_later_rmse() -> str:
+    """Return on which data sets the RMSE of dropout is higher than the stored one by more than two standard errors."""
+    frame = own_numbers()
+    rows = frame[(frame["source"] == DROPOUT[0].source) & (frame["metric"] == "rmse") & (frame["z"] > CLEAR)]
+    names, ours, theirs = (rows[name] for name in ("published_dataset", "mean", "published_mean"))
+    parts = [f"{n} ({float(a):.3g} and {float(b):.3g})" for n, a, b in zip(names, ours, theirs, strict=True)]
+    return f"the RMSE is higher by more than two standard errors on {enumerated(parts)}"
+
+
+BB_ALPHA = (
+    Replacement("bnn-optimisation", "BB-alpha 1e-6", source="wu2019-dvi", printed="hoDVI-1 (homoscedastic)"),
+    Replacement("bnn-optimisation", "BB-alpha 0.5"),
+    Replacement("bnn-optimisation", "BB-alpha 1"),
+)
+DROPOUT = (Replacement("bnn-optimisation", "Dropout-1", source="gal-dropout-2018", printed="MC-dropout-1"),)
+VI = (
+    Replacement(
+        "bnn-optimisation", "VI-1 heteroscedastic", "VI-1", "wu2019-dvi", "MCVI-1 (mean-field reparam S=10)"
+    ),
+)  # fmt: skip
+LAPLACE = tuple(Replacement("bnn-sampling", name) for name in ("LA-full", "LA-diagonal"))
+EP_NN = tuple(Replacement("ep-nn", name) for name in ("NN-EP-LA", "NN-EP-ARD"))
+GP_T = tuple(Replacement("gp", name) for name in ("GP-t, EP", "GP-t, Laplace"))
+PAGES = {
+    "methods/bb_alpha.md": BB_ALPHA,
+    "methods/dropout.md": DROPOUT,
+    "methods/vi.md": VI,
+    "methods/laplace.md": LAPLACE,
+    "methods/ep_nn.md": EP_NN,
+    "methods/gp_t.md": GP_T,
+}
+WITH_WORSE = ("BB-alpha 1e-6", "Dropout-1", "VI-1 heteroscedastic", "LA-full", "LA-diagonal", "NN-EP-LA", "NN-EP-ARD")
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "bb-alpha-versions": partial(versions, BB_ALPHA),
+    "dropout-versions": partial(versions, DROPOUT),
+    "vi-versions": partial(versions, VI, "VI-1", "heteroscedastic"),
+    "laplace-versions": partial(versions, LAPLACE),
+    "ep-nn-versions": partial(versions, EP_NN),
+    "gp-t-versions": partial(versions, GP_T),
+}
+FACTS: list[tuple[str, Callable[[], str]]] = [
+    ("methods/dropout.md", behind_later_rmse),
+    ("methods/ep_nn.md", gains_of_restarts),
+    *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
+    *(
+        (page, partial(both_worse, entry))
+        for page, entries in PAGES.items()
+        for entry in entries
+        if entry.method in WITH_WORSE
+    ),
+]
