@@ -17,11 +17,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ep_bench.models.mlp import row_step_size
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import WIDTH, aligned, load, padded, repeat, select_above, spread, store, total
-from ep_bench.types import Array, Indices
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 class Descent(NamedTuple):
