@@ -28,7 +28,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
 from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
-from ep_bench.experiments.pbp_2015.active_learning.acquisition import NAMES, known_acquisition, values_of, version_of
+from ep_bench.experiments.pbp_2015.active_learning.acquisition import (
+    NAMES,
+    UnsuitableAcquisitionError,
+    known_acquisition,
+    values_of,
+    version_of,
+)
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
@@ -163,6 +169,8 @@ def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) 
         for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, fits):
             for score in SCORES:
                 found[score].append(scores[score])
+    except UnsuitableAcquisitionError as error:
+        found["failure"] = str(error)
     except Exception as error:  # noqa: BLE001 a failed fit is a result
         found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
