@@ -17,7 +17,7 @@ from ep_bench import data, experiments, methods, published
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
-from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure
+from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import builder, merge
@@ -176,6 +176,28 @@ def test_every_two_acquisitions_of_a_method_are_compared_and_look_different() ->
     assert list(figure._pairs(entries)) == [(1, 0), (1, 2), (2, 0), (4, 3), (4, 5), (5, 3)]
     lines = [figure._line(figure.Look("blue", "o", figure._stroke(rule))) for rule in (*rules, "./own.py:farthest")]
     assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 4
+
+
+def test_rounding_errors_are_no_differences() -> None:
+    first = np.array([1.0, 2.0, 3.0, 4.0, np.nan, 5.0])
+    found = paired.compare(first, first + np.array([1e-12, 0.0, -0.5, 0.1, 0.0, -1e-13]))
+    assert found == paired.PairedComparison(pytest.approx(0.08), found.stderr, 1.0, 5, 2)
+    equal = paired.compare(first, first * (1.0 - 1e-12))
+    assert (equal.mean, equal.p, equal.differing) == (0.0, 1.0, 0)
+    assert paired.compare(np.array([np.nan]), np.array([1.0])).repetitions == 0
+
+
+def test_the_test_and_its_note_count_the_differing_repetitions_only() -> None:
+    first = np.arange(1.0, 9.0)
+    second = first + np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.0, 1e-13, 0.0])
+    arrays = {"labels": ["a", "b"], "datasets": ["yacht"], "rmse": np.array([[first, second]])[..., None]}
+    found = figure._comparison(arrays, [(0, 1)])
+    assert [one["value"] for one in found.rows[0][-3:]] == [stats.wilcoxon(second[:5] - first[:5]).pvalue, 8, 5]
+    assert "With 5 differing repetitions or fewer, p is at least 0.0625" in found.caption
+    arrays["rmse"] = np.array([[first, first + 1e-12]])[..., None]
+    assert [one["text"] for one in figure._comparison(arrays, [(0, 1)]).rows[0][5:]] == ["0", "1.0000", "8", "0"]
+    arrays["rmse"] = np.array([[first, first - 1.0]])[..., None]
+    assert "significant" not in figure._comparison(arrays, [(0, 1)]).caption
 
 
 def test_own_acquisitions_are_compared_with_each_other_and_come_first() -> None:

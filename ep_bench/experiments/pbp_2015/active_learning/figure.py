@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench import published
+from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare, smallest_p
 from ep_bench.experiments.record import ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import method_styles
 from ep_bench.plotting.numbers import with_minus
@@ -26,7 +27,6 @@ from ep_bench.types import Array
 PANELS = 3  # per row
 SOURCE, TABLE = "hernandez-lobato2015", "2"
 SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
-LEVEL = 0.05  # of the paired test
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM, OWN = "random", "own"  # OWN: every function of a user
 STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
@@ -210,41 +210,45 @@ def _mean_and_error(values: Array) -> Item:
 def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> Table:
     """Return the table of final RMSE of two acquisitions of one method, paired over the repetitions."""
     labels = [str(label) for label in arrays["labels"]]
-    head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions"]
-    rows = [
-        [str(name), labels[i], labels[j], *_paired(np.asarray(arrays["rmse"])[d, [i, j], :, -1])]
-        for d, name in enumerate(arrays["datasets"])
-        for i, j in pairs
-    ]
+    head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions", "differing"]
+    rows, differing = [], []
+    for (d, name), (i, j) in itertools.product(enumerate(arrays["datasets"]), pairs):
+        final = np.asarray(arrays["rmse"])[d, [i, j], :, -1]
+        found = compare(*final)
+        rows.append([str(name), labels[i], labels[j], *_paired(final, found)])
+        differing.append(found.differing)
     caption = (
         "RMSE after the last addition with two acquisitions of one method, on the same divisions of the data: means, "
         "mean difference ± standard error, and the two-sided p-value of Wilcoxon's signed-rank test of the paired "
         "differences, without correction for the number of tests. Repetitions are random divisions of one data set, "
-        "so they are not fully independent."
+        "so they are not fully independent. The test omits repetitions with equal RMSE; the last column has the number "
+        "of the others."
     )
-    repetitions = np.asarray(arrays["rmse"]).shape[2]
-    if (smallest := 2.0 ** (1 - repetitions)) >= LEVEL:
-        caption += f" With {repetitions} repetitions, p is at least {smallest:.3g}: no difference can be significant."
-    return Table(head, rows, caption)
+    return Table(head, rows, caption + _limit(differing))
 
 
-def _paired(final: Array) -> list[Item]:
+def _limit(differing: Sequence[int]) -> str:
+    """Return a sentence about rows with so few differing repetitions that no difference is significant, or nothing."""
+    few = max((count for count in differing if smallest_p(count) >= LEVEL), default=0)
+    if not few:
+        return ""
+    repetitions = f"{few} differing repetition{'s' * (few > 1)}"
+    fewer = " or fewer" if few > 1 else ""
+    return f" With {repetitions}{fewer}, p is at least {smallest_p(few):.3g}: no difference can be significant."
+
+
+def _paired(final: Array, found: PairedComparison) -> list[Item]:
     """Return the entries of a row for the final scores (2, R) of both acquisitions."""
-    from scipy import stats
-
-    first, second = final[:, np.isfinite(final).all(axis=0)]
-    count = len(first)
-    if count < 2:
-        return [item("–") for _ in range(4)] + [item(str(count), count)]
-    difference = first - second
-    error = difference.std() / np.sqrt(count)
-    p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    counts = [item(str(count), count) for count in (found.repetitions, found.differing)]
+    if found.repetitions < 2:
+        return [item("–") for _ in range(4)] + counts
+    first, second = final[:, np.isfinite(final).all(axis=0)].mean(axis=1)
     return [
-        item(f"{first.mean():.4g}", float(first.mean())),
-        item(f"{second.mean():.4g}", float(second.mean())),
-        item(with_minus(f"{difference.mean():+.3g} ± {error:.2g}"), float(difference.mean())),
-        item("< 0.0001" if p < 1e-4 else f"{p:.4f}", p),
-        item(str(count), count),
+        item(f"{first:.4g}", float(first)),
+        item(f"{second:.4g}", float(second)),
+        item(with_minus(f"{found.mean:+.3g} ± {found.stderr:.2g}") if found.differing else "0", found.mean),
+        item("< 0.0001" if found.p < 1e-4 else f"{found.p:.4f}", found.p),
+        *counts,
     ]
 
 
