@@ -83,7 +83,7 @@ def run(
         The folder has the cells of a study.
     """
     if is_computed(name, options, seed, folder):
-        _update_lock(folder, accept)
+        _update_lock(folder, {**_accepted(accept), **_columns(_read(name, options, seed)[0])})
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # if a run ended between writing the lock and here
         return folder
     made_by = environment()
@@ -111,6 +111,7 @@ def run(
             "files": files,
             "seconds": seconds,
             **_accepted(accept),
+            **_columns(config),
         },
     )
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
@@ -143,15 +144,26 @@ def _keep_earlier(folder: Path) -> None:
             (folder / name).replace(place / name)
 
 
-def _update_lock(folder: Path, accept: Sequence[Mapping[str, str]]) -> None:
-    """Replace the accepted differences in a lock file; add the checksums of its files if an older version wrote it."""
-    lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in {"format", "accept"}}
+def _update_lock(folder: Path, comparison: Mapping[str, Any]) -> None:
+    """Replace what a lock file has about the comparison with published numbers.
+
+    Checksums of the files are added if an older version wrote the lock file.
+    """
+    other = {"format", "accept", "published"}
+    lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in other}
     lock.setdefault("files", store.file_checksums(folder, FILES))
-    store.write_lock(folder, lock | _accepted(accept))
+    store.write_lock(folder, {**lock, **comparison})
 
 
 def _accepted(accept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"accept": [dict(item) for item in accept]} if accept else {}
+
+
+def _columns(config: BaseModel) -> dict[str, Any]:
+    """Return the columns of published tables that entries name, by label."""
+    named = {entry.name: getattr(entry, "published", None) for entry in _entries(config)}
+    found = {label: column for label, column in named.items() if column is not None}
+    return {"published": found} if found else {}
 
 
 def has_results(folder: Path) -> bool:

@@ -214,7 +214,8 @@ def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResul
     labels = ["PBP-A", "PBP-R"]
     names = {"datasets": ["boston"], "labels": labels, "acquisitions": ["variance", "random"]}
     np.savez(folder / experiments.ARRAYS, rmse=rmse, ll=-rmse, **{key: np.array(value) for key, value in names.items()})
-    methods = [{"use": "pbp", "label": label} for label in labels]
+    rules = zip(labels, names["acquisitions"], strict=True)
+    methods = [{"use": "pbp", "label": label, "acquisition": rule, "hidden": [10]} for label, rule in rules]
     given = {"train": 20, "test": 100, "additions": 9, "methods": methods} | options
     lock = {"study": "s", "experiment": "active_learning", "options": given}
     return store.StudyResults(folder, "s", lock, [])
@@ -248,6 +249,43 @@ def test_a_failed_repetition_leaves_the_comparison_incomplete(tmp_path: Path) ->
 
 def test_other_sizes_are_not_compared(tmp_path: Path) -> None:
     assert as_cells(stored(tmp_path / "s", [5.5, 9.0], additions=5))[0] == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"use": "hmc"}, {"acquisition": "random"}, {"hidden": [50]}, {"epochs": 20}, {"label": "other"}]
+)
+def test_entries_of_other_methods_or_options_are_not_compared(tmp_path: Path, change: dict[str, Any]) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    study.lock["options"]["methods"][0].update(change)
+    assert list(figure.columns(figures.read(study))) == ["PBP-R"]
+    found = published.check(pd.DataFrame(as_cells(study)[0]), as_cells(study)[1])
+    assert found["method"].tolist() == ["PBP-R"]
+
+
+def test_an_entry_may_name_its_column(tmp_path: Path) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    study.lock["published"] = {"PBP-A": "HMC-A"}
+    assert figure.columns(figures.read(study)) == {"PBP-A": "HMC-A", "PBP-R": "PBP-R"}
+    (problem,) = experiments.problems("active_learning", {"methods": [{"use": "pbp", "published": "HMC"}]})
+    assert "table 2 of the paper has no such column; found 'HMC'" in str(problem.error())
+
+
+def test_the_named_column_is_no_factor_of_the_results(tmp_path: Path) -> None:
+    options = SMALL | {"repetitions": 1, "additions": 1}
+    methods = [RIDGE | {"label": "ridge", "published": "HMC-A"}]
+    folder = experiments.run("active_learning", options | {"methods": methods}, 0, tmp_path / "s", "s")
+    assert (store.read_lock(folder) or {})["published"] == {"ridge": "HMC-A"}
+    del methods[0]["published"]
+    assert experiments.is_computed("active_learning", options | {"methods": methods}, 0, folder)
+    experiments.run("active_learning", options | {"methods": methods}, 0, folder, "s")
+    assert "published" not in (store.read_lock(folder) or {})
+
+
+@pytest.mark.parametrize(("additions", "drawn"), [(9, True), (4, False)])
+def test_printed_means_are_drawn_for_the_sizes_of_the_paper_only(tmp_path: Path, additions: int, drawn: bool) -> None:
+    results = figures.read(stored(tmp_path / "s", [5.5, 9.0], additions=additions))
+    assert figure._printed(results, "boston") == ({0: 5.48, 1: 6.716} if drawn else {})
+    assert ("table 2" in figure.draw(results)[0].caption) == drawn
 
 
 def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:

@@ -23,39 +23,16 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
-from ep_bench.experiments.pbp_2015.active_learning.acquisition import (
-    NAMES,
-    UnsuitableAcquisitionError,
-    known_acquisition,
-    values_of,
-    version_of,
-)
+from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
+from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
+from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-
-
-ACQUISITIONS = {"anyOf": [{"type": "string", "enum": [*NAMES]}, {"type": "string", "pattern": ":"}]}
-
-
-class Learner(AnyMethod):
-    """A method entry as in a study, external classes included, with the rule by which it chooses points."""
-
-    acquisition: Annotated[str, AfterValidator(known_acquisition), WithJsonSchema(ACQUISITIONS)] = Field(
-        "variance",
-        description="variance: the point with the largest predictive variance; random; mutual_information: the most "
-        "informative point; or an own function, ./file.py:function or package.module:function",
-    )
-
-    def versions(self) -> dict[str, tuple[str, ...]]:
-        """Return the versions of the method, and of an own function that chooses points."""
-        own = version_of(self.acquisition)
-        return super().versions() | ({self.acquisition: (own,)} if own else {})
 
 
 def _paper() -> tuple[Learner, ...]:

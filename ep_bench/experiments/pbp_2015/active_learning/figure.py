@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench import published
+from ep_bench.experiments.pbp_2015.active_learning import paper_columns
 from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare, smallest_p
 from ep_bench.experiments.record import ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import method_styles
@@ -25,8 +26,6 @@ from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
 
 PANELS = 3  # per row
-SOURCE, TABLE = "hernandez-lobato2015", "2"
-SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM, OWN = "random", "own"  # OWN: every function of a user
 STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
@@ -66,7 +65,7 @@ def tables(results: ExperimentResults) -> list[Table]:
 
 def cells(results: ExperimentResults) -> list[Row]:
     """Return the scores of each repetition after the last addition; none if the sizes are not those of the paper."""
-    if any(results.options.get(name, size) != size for name, size in SIZES.items()):
+    if any(results.options.get(name, size) != size for name, size in paper_columns.SIZES.items()):
         return []
     arrays = results.arrays
     scores = {score: np.asarray(arrays[score])[..., -1] for score in AXES}  # (D, M, R)
@@ -82,6 +81,11 @@ def cells(results: ExperimentResults) -> list[Row]:
     ]  # fmt: skip
 
 
+def columns(results: ExperimentResults) -> dict[str, str]:
+    """Return the columns of table 2 with which entries are compared, by label."""
+    return paper_columns.columns(results)
+
+
 def _figure(results: ExperimentResults, score: str) -> Picture:
     arrays = results.arrays
     names, labels = ([str(one) for one in arrays[key]] for key in ("datasets", "labels"))
@@ -92,7 +96,8 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
         figure = Figure(figsize=(0.4 + 2.3 * max(columns, 2), 0.7 + 1.8 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
         for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
-            _panel(ax, np.asarray(arrays[score][i]), looks, _published(name, labels) if score == "rmse" else {})
+            printed = _printed(results, name) if score == "rmse" else {}
+            _panel(ax, np.asarray(arrays[score][i]), looks, printed)
             ax.set_title(f"({chr(97 + i)}) {name}")
             if i + columns >= len(names):
                 ax.set_xlabel("added points")
@@ -168,14 +173,10 @@ def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
-    """Return the means of table 2 by the place of the method; its columns are called as our labels."""
-    means = {
-        row["method"]: row["mean"]
-        for row in published.described_rows()
-        if (row["source"], row["table"], row["dataset"], row["metric"]) == (SOURCE, TABLE, dataset, "rmse")
-    }
-    return {j: means[label] for j, label in enumerate(labels) if label in means}
+def _printed(results: ExperimentResults, dataset: str) -> dict[int, float]:
+    """Return the means of table 2 by the place of the method."""
+    means = paper_columns.means(results, dataset)
+    return {j: means[str(label)] for j, label in enumerate(results.arrays["labels"]) if str(label) in means}
 
 
 def _final(arrays: Mapping[str, Any]) -> Table:
@@ -263,7 +264,6 @@ def _caption(results: ExperimentResults, score: str) -> str:
     kinds = {_stroke(rule) for rule in arrays["acquisitions"]}
     legend = "; ".join(words for kind, words in WORDS.items() if kind in kinds)
     text += f"{legend[0].upper()}{legend[1:]}."
-    labels = [str(label) for label in arrays["labels"]]
-    if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
+    if score == "rmse" and any(_printed(results, str(name)) for name in arrays["datasets"]):
         text += " Larger markers: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
     return text
