@@ -421,7 +421,7 @@ def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
         ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
         ({"methods": [{"use": "pbp", "tune": {"trials": 2}}]}, "options are not searched in an experiment"),
         ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
-        ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "mutual_information"),
+        ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "own functions are ./file.py:function"),
         ({"methods": [{"use": "pbp", "acquisition": "./own.py:f"}]}, "no such file"),
         ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
     ],
@@ -434,7 +434,21 @@ def test_wrong_options_have_one_message(options: dict[str, Any], message: str) -
 
 def test_a_set_that_is_too_small_is_refused() -> None:
     (problem,) = experiments.problems("active_learning", SMALL | {"test": 300})
-    assert "yacht has 308 data points; train, test and additions need 311" in str(problem.error())
+    assert str(problem.error()).startswith("additions: yacht has 308 data points; train, test and additions need 311")
+    (problem,) = experiments.problems("active_learning", SMALL | {"train": 400})
+    assert str(problem.error()).startswith("train: yacht has 308 data points; train needs 400")
+
+
+def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: Path) -> None:
+    study = "study: s\nexperiment: active_learning\noptions:\n  datasets: [yacht]\n  methods:\n"
+    entries = [f'    - {{use: "{use}", label: {use[0]}, aquisition: random}}\n' for use in ("pbp", RIDGE["use"])]
+    (tmp_path / "s.yaml").write_text(study + "".join(entries))
+    refused = ep_bench("plan", str(tmp_path / "s.yaml"))
+    assert refused.returncode == 2
+    for line in (6, 7):
+        assert f"s.yaml:{line}: options.methods[{line - 6}]" in refused.stderr
+    assert refused.stderr.count("did you mean 'acquisition'?") == 2
+    assert "allowed: acquisition, epochs, hidden, label, published, use" in refused.stderr
 
 
 def test_the_study_is_that_of_the_paper() -> None:

@@ -17,6 +17,8 @@ from ep_bench.types import Array
 
 NAMES = ("variance", "random", "mutual_information")
 
+OWN_FUNCTIONS = "./file.py:function or package.module:function"
+
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
 NODES = (101, 4001)  # minimum and maximum number of nodes
@@ -32,7 +34,7 @@ class UnsuitableAcquisitionError(ValueError):
 def known_acquisition(acquisition: str) -> str:
     """Return the name of an acquisition. Raises ValueError if it is unknown or an own function is not found."""
     if ":" not in acquisition:
-        refuse_unknown("unknown acquisition", acquisition, NAMES)
+        refuse_unknown(f"unknown acquisition (own functions are {OWN_FUNCTIONS})", acquisition, NAMES)
         return acquisition
     try:
         adapters.resolve(acquisition, study_folder())

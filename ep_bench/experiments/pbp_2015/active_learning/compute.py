@@ -23,7 +23,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
@@ -65,18 +65,25 @@ class Config(BaseModel):
         description="method entries as in a study: use, label, acquisition and options; section 5.4: PBP, HMC, EP and "
         "LA with ten hidden units, each actively (-A) and at random (-R)",
     )
-    train: int = Field(20, ge=2, description="training points at the start; section 5.4: 20")
-    test: int = Field(100, ge=1, description="test points; section 5.4: 100")
-    additions: int = Field(9, ge=1, description="points moved from the pool to the training points; section 5.4: 9")
+    train: int = Field(20, ge=2, validate_default=True, description="training points at the start; section 5.4: 20")
+    test: int = Field(100, ge=1, validate_default=True, description="test points; section 5.4: 100")
+    additions: int = Field(
+        9, ge=1, validate_default=True, description="points moved from the pool to the training points; section 5.4: 9"
+    )
     repetitions: int = Field(40, ge=1, description="repetitions, each with its own random division; section 5.4: 40")
 
-    @model_validator(mode="after")
-    def _refuse_small_sets(self) -> Config:
-        needed = self.train + self.test + self.additions
-        for entry in self.datasets:
-            if needed > (count := entry.size()):
-                raise ValueError(f"{entry.name} has {count} data points; train, test and additions need {needed}")
-        return self
+    @field_validator("train", "test", "additions")
+    @classmethod
+    def _refuse_small_sets(cls, value: int, info: ValidationInfo) -> int:
+        """Raise ValueError at the first size with which a data set has too few points."""
+        sizes = {name: info.data[name] for name in ("train", "test", "additions") if name in info.data}
+        sizes[str(info.field_name)] = value
+        for entry in info.data.get("datasets", ()):
+            if (needed := sum(sizes.values())) > (count := entry.size()):
+                names = " and ".join(", ".join(sizes).rsplit(", ", 1))
+                verb = "need" if len(sizes) > 1 else "needs"
+                raise ValueError(f"{entry.name} has {count} data points; {names} {verb} {needed}")
+        return value
 
 
 IndexArray = NDArray[np.int64]
