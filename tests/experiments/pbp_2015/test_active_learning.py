@@ -14,6 +14,7 @@ import yaml
 from scipy import integrate, stats
 
 from ep_bench import data, experiments, methods, published
+from ep_bench.errors import UserError
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
@@ -312,6 +313,9 @@ def farthest(prediction, pool, train):
     return np.sqrt(((pool[:, None] - train[None]) ** 2).sum(axis=2)).min(axis=1)
 
 def constant(prediction, pool, train):
+    return np.full(len(pool), np.nan)
+
+def scalar(prediction, pool, train):
     return 1.0
 """
 
@@ -336,12 +340,12 @@ def own_study(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study: Path, jobs: str) -> None:
-    """Also in other processes. An acquisition without one value per point fails and is named."""
+    """Also in other processes. An acquisition that is not finite fails and is named."""
     results = own_study.parent / "results"
     run = ("run", str(own_study), "--results", str(results), "--jobs", jobs)
     done = ep_bench(*run)
     assert (done.returncode, done.stderr.count("4 parts failed")) == (3, 1), done.stderr
-    assert "wrong on yacht, repetition 0, fit 1: ./own.py:constant must return shape (280,)" in done.stderr
+    assert "wrong on yacht, repetition 0, fit 1: ValueError: the ./own.py:constant of a point" in done.stderr
     with np.load(results / "own" / experiments.ARRAYS) as arrays:
         assert arrays["datasets"].tolist() == ["yacht", "mine"]
         assert np.isfinite(arrays["rmse"][:, 0]).all()
@@ -388,21 +392,81 @@ def test_a_changed_acquisition_is_computed_again(own_study: Path) -> None:
     with relative_to(own_study.parent):
         folder = experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
         assert experiments.is_computed("active_learning", options, 0, folder)
-        (own_study.parent / "own.py").write_text(OWN.replace("1.0", "2.0") + RECORDER)
+        (own_study.parent / "own.py").write_text(OWN.replace("np.nan", "np.inf") + RECORDER)
         assert not experiments.is_computed("active_learning", options, 0, folder)
 
 
-def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
-    entry = {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"}
-    folder = experiments.run("active_learning", SMALL | {"methods": [entry]}, 0, tmp_path / "r", "r")
+FAILING = """
+import sys
+
+class Exits:
+    def fit(self, X, y):
+        if len(y) > 9:
+            sys.exit("no licence")
+        return self
+    def predict(self, X, return_std=False):
+        return X[:, 0], 1.0 + X[:, 0] ** 2
+"""
+
+
+def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text(FAILING)
+    options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}]}
+    with relative_to(tmp_path):
+        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
     with np.load(folder / experiments.ARRAYS) as arrays:
-        failures, rmse = arrays["failures"], arrays["rmse"]
-    assert len(failures) == 3
-    assert "points on yacht, repetition 0, fit 1: the prediction has no variance" in failures[0]
-    assert np.isfinite(rmse[..., 0]).all()
-    assert np.isnan(rmse[..., 1:]).all()
+        failures, tracebacks, rmse = arrays["failures"], arrays["tracebacks"], arrays["rmse"]
+    assert len(failures) == len(tracebacks) == 3
+    assert failures[0] == "exits on yacht, repetition 0, fit 2: SystemExit: no licence (exits.py:7)"
+    assert 'sys.exit("no licence")' in tracebacks[0]
+    assert np.isfinite(rmse[..., :2]).all()
+    assert np.isnan(rmse[..., 2:]).all()
     assert "0" in (folder / experiments.SUMMARY).read_text().splitlines()[1].split(",")
     assert figures.section(store.read_study(folder)).tables[-1].folded == "3 failures"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"},
+        RIDGE | {"label": "points", "acquisition": "mutual_information"},
+    ],
+)
+def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: dict[str, Any]) -> None:
+    shown: list[int] = []
+    with pytest.raises(UserError, match=r"^points on yacht: .*; use (random|variance); the experiment stops"):
+        experiments.run(
+            "active_learning",
+            SMALL | {"methods": [entry]},
+            0,
+            tmp_path / "r",
+            "r",
+            report=lambda done, total: shown.append(done),  # noqa: ARG005
+        )
+    assert shown == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use": "pbp"},
+        {"use": "gp"},
+        {"use": "laplace"},
+        {"use": "ep_nn"},
+        {"use": "gp_t"},
+        {"use": "bb_alpha", "hidden": []},
+    ],
+)
+def test_methods_without_different_means_are_refused_for_mutual_information(options: dict[str, Any]) -> None:
+    entry = options | {"acquisition": "mutual_information"}
+    (problem,) = experiments.problems("active_learning", SMALL | {"methods": [entry]})
+    assert "mutual_information needs mixtures of Gaussians with different means" in str(problem.error())
+
+
+@pytest.mark.parametrize("options", [{"use": "hmc"}, {"use": "laplace", "predictive": "sampled"}, {"use": "bb_alpha"}])
+def test_methods_with_different_means_are_not(options: dict[str, Any]) -> None:
+    entry = options | {"acquisition": "mutual_information"}
+    assert not experiments.problems("active_learning", SMALL | {"methods": [entry]})
 
 
 @pytest.mark.parametrize(

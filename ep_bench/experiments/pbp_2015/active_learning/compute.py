@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from ep_bench.errors import UserError
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
+from ep_bench.experiments.failed_fits import reason_of, traceback_of
 from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
 from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
@@ -76,7 +78,7 @@ class Config(BaseModel):
     @classmethod
     def _refuse_small_sets(cls, value: int, info: ValidationInfo) -> int:
         """Raise ValueError at the first size with which a data set has too few points."""
-        sizes = {name: info.data[name] for name in ("train", "test", "additions") if name in info.data}
+        sizes: dict[str, int] = {name: info.data[name] for name in ("train", "test", "additions") if name in info.data}
         sizes[str(info.field_name)] = value
         for entry in info.data.get("datasets", ()):
             if (needed := sum(sizes.values())) > (count := entry.size()):
@@ -109,8 +111,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the scores of all repetitions, and one summary row per data set, method and number of additions.
 
     ``rmse`` and ``ll`` (D, M, R, A + 1), NaN from the first fit that failed; ``datasets`` (D,), ``labels`` and
-    ``acquisitions`` (M,) their names; ``seconds`` (D, M, R), mean CPU time per fit; ``failures`` has one text per
-    repetition that failed.
+    ``acquisitions`` (M,) their names; ``seconds`` (D, M, R), mean CPU time per fit; ``failures`` and
+    ``tracebacks`` have one text per repetition that failed.
     """
     sizes = Sizes(config.train, config.test, config.additions)
     entries = [entry.model_dump_json() for entry in config.methods]
@@ -121,7 +123,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for entry in entries
     ]
     shape = (len(config.datasets), config.repetitions, len(entries))
-    found = np.array(checkpoints.each(learn, calls), dtype=object).reshape(shape).swapaxes(1, 2)
+    found = np.array(checkpoints.each(learn, calls, _refuse_unsuitable), dtype=object).reshape(shape).swapaxes(1, 2)
     arrays: dict[str, Any] = {
         name: np.array([[[_padded(run[name], sizes) for run in runs] for runs in row] for row in found])
         for name in SCORES
@@ -131,14 +133,15 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         arrays[key] = np.array([entry.name for entry in named])
     arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
     arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
+    arrays["tracebacks"] = np.array([run.get("traceback", "") for run in found.ravel() if run["failure"]], dtype=str)
     return arrays, _summary(config, arrays)
 
 
 def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
-    The lists are shorter if a fit or a choice fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per
-    fit, one that failed included.
+    The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` where an exception was
+    raised. ``seconds`` is the mean CPU time per fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
     dataset = DatasetEntry.model_validate(named).load()
@@ -155,9 +158,16 @@ def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) 
                 found[score].append(scores[score])
     except UnsuitableAcquisitionError as error:
         found["failure"] = str(error)
-    except Exception as error:  # noqa: BLE001 a failed fit is a result
-        found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        found["unsuitable"] = f"{learner.name} on {dataset.name}: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
+        found |= {"failure": reason_of(error), "traceback": traceback_of(error)}
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
+
+
+def _refuse_unsuitable(run: dict[str, Any]) -> None:
+    """Raise UserError if the acquisition of a method does not suit its predictions, which no repetition changes."""
+    if run.get("unsuitable"):
+        raise UserError(f"{run['unsuitable']}; the experiment stops, because all repetitions of this entry would fail")
 
 
 def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:
