@@ -179,6 +179,12 @@ def failures(folder: Path) -> list[str]:
         return [str(text) for text in arrays["failures"]] if "failures" in arrays else []
 
 
+def parts(name: str, options: Mapping[str, Any]) -> list[tuple[int, float | None]]:
+    """Return numbers of parts of an experiment and the rough seconds of one, None if unknown; empty without parts."""
+    experiment = get(name)
+    return experiment.parts(experiment.config(**options))
+
+
 def checkpoints_kept(folder: Path) -> int:
     """Return the number of checkpoints that an interrupted run left in ``folder``."""
     return len(list((folder / CHECKPOINTS).glob("*.json")))

@@ -115,6 +115,13 @@ class AnyMethod(ExperimentMethod):
         if not adapters.is_target(self.use):
             warm_up(self.use, self.model_extra or {})
 
+    def seconds(self, n: int, d: int) -> float | None:
+        """Return the rough time of a fit to n points with d inputs, None for a method without an estimate."""
+        if adapters.is_target(self.use):
+            return None
+        method = methods.get(self.use)
+        return method.seconds(parse_options(method, dict(self.model_extra or {})), n, d) if method.seconds else None
+
     def build(self, seed: int) -> Any:
         """Return an unfitted model with ``fit`` and ``predict_dist``."""
         if adapters.is_target(self.use):

@@ -46,6 +46,8 @@ class Experiment:
     - ``compute.Config``: frozen pydantic model of the options.
     - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary, which may be empty. The
       arrays are stored without pickle, so they hold no Python objects.
+    - ``compute.parts(config)``, optional: return pairs of a number of parts and the rough seconds of one, or None, for
+      ``plan``.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
     - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
@@ -81,6 +83,11 @@ class Experiment:
         """Function of options and seed that computes arrays and summary."""
         function: Callable[[Any, int], Computed] = self._load("compute").compute
         return function
+
+    @property
+    def parts(self) -> Callable[[Any], list[tuple[int, float | None]]]:
+        """Function that returns numbers of parts and seconds per part; an empty list if they are not known."""
+        return getattr(self._load("compute"), "parts", lambda config: [])  # noqa: ARG005
 
     @property
     def draw(self) -> Callable[[ExperimentResults], list[Picture]]:

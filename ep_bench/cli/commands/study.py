@@ -140,7 +140,7 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
         earlier = not done and experiments.has_results(results / study.name)
         kept = experiments.checkpoints_kept(results / study.name)
         if kept and not done and not quiet:
-            click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
+            click.echo(f"{study.name}: continues after {kept} part{'s' * (kept > 1)} of an earlier run")
         with PartsProgress(study.name) as shown:
             report = None if quiet else shown
             folder = experiments.run(*key, study.name, jobs, study.accept_items(), report)
@@ -173,7 +173,7 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     read = _read_study(study)
     if read.experiment is not None:
         _refuse_for_experiments(read, select=select, cells=cells)
-        _plan_experiment(read, results)
+        _plan_experiment(read, results, jobs)
         return 0
     from ep_bench.cli.output.study import plan_lines
     from ep_bench.runner.plan import make_plan
@@ -187,15 +187,18 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     return 0
 
 
-def _plan_experiment(study: Study, results: Path) -> None:
+def _plan_experiment(study: Study, results: Path, jobs: int) -> None:
     from ep_bench import experiments
+    from ep_bench.cli.output.study import parts_text
     from ep_bench.experiments.study_folder import relative_to
 
+    name = str(study.experiment)
     with relative_to(study.path.parent):
-        done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
+        done = experiments.is_computed(name, study.options, study.seed, results / study.name)
+        parts = experiments.parts(name, study.options)
     kept = experiments.checkpoints_kept(results / study.name)
-    state = "done" if done else f"to run, {kept} parts are done" if kept else "to run"
-    click.echo(f"{study.name}: experiment {study.experiment} (without cells): {state}")
+    state = "done" if done else f"to run{parts_text(parts, kept, jobs)}"
+    click.echo(f"{study.name}: experiment {name} (without cells): {state}")
 
 
 @click.command()

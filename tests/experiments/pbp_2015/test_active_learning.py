@@ -371,6 +371,20 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
 
 
+def test_the_plan_has_the_number_of_parts_and_an_estimate(tmp_path: Path) -> None:
+    methods = [{"use": "pbp", "label": "a"}, RIDGE | {"label": "b"}]
+    options = SMALL | {"methods": methods, "repetitions": 2}
+    study = {"study": "s", "experiment": "active_learning", "options": options}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
+    plan = ("plan", str(tmp_path / "s.yaml"), "--results", str(tmp_path))
+    assert "to run, 4 parts, " in (planned := ep_bench(*plan).stdout)
+    assert "in all with --jobs 1, no estimate for 2 of the parts" in planned
+    pieces = tmp_path / "s" / experiments.CHECKPOINTS
+    pieces.mkdir(parents=True)
+    (pieces / "a.json").write_text("{}")
+    assert "to run, 4 parts, 1 part is done, " in ep_bench(*plan).stdout
+
+
 def test_results_of_other_options_are_kept(tmp_path: Path) -> None:
     study = {"study": "s", "experiment": "active_learning", "options": {**SMALL, "repetitions": 1}}
     run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))

@@ -137,11 +137,23 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, _summary(config, arrays)
 
 
+def parts(config: Config) -> list[tuple[int, float | None]]:
+    """Return the number of parts, and the rough seconds of one, by data set and method; None without an estimate."""
+    largest, fits = config.train + config.additions, config.additions + 1
+    found: list[tuple[int, float | None]] = []
+    for dataset in config.datasets:
+        inputs = dataset.inputs()
+        for entry in config.methods:
+            seconds = entry.seconds(largest, inputs)
+            found.append((config.repetitions, None if seconds is None else fits * seconds))
+    return found
+
+
 def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
-    The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` where an exception was
-    raised. ``seconds`` is the mean CPU time per fit, one that failed included.
+    The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` the place of an
+    exception. ``seconds`` is the mean CPU time per fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
     dataset = DatasetEntry.model_validate(named).load()
