@@ -58,6 +58,18 @@ def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1, report: Rep
         _current.reset(token)
 
 
+def remove_failed(folder: Path) -> int:
+    """Remove the checkpoints of parts that failed, whose value has a ``failure``; return their number."""
+    failed = [path for path in folder.glob("*.json") if _has_failed(_stored(path))]
+    for path in failed:
+        path.unlink(missing_ok=True)
+    return len(failed)
+
+
+def _has_failed(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("failure"))
+
+
 def each(
     function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], check: Callable[[Any], None] | None = None
 ) -> list[Any]:

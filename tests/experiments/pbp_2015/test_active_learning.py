@@ -371,6 +371,48 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
 
 
+LATER = """
+from pathlib import Path
+
+class Later:
+    def fit(self, X, y):
+        if not (Path(__file__).parent / "ready").exists():
+            raise RuntimeError("not ready")
+        return self
+    def predict(self, X, return_std=False):
+        return X[:, 0], 1.0 + X[:, 0] ** 2
+"""
+
+
+def test_failed_parts_are_computed_again_on_request(tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER)
+    methods = [RIDGE | {"label": "ridge"}, {"use": "./later.py:Later", "label": "later"}]
+    options = SMALL | {"methods": methods, "repetitions": 2}
+    study = {"study": "s", "experiment": "active_learning", "options": options}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
+    run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
+    folder = tmp_path / "results" / "s"
+    failed = ep_bench(*run)
+    assert (failed.returncode, "2 parts failed" in failed.stderr, "--retry-failed" in failed.stderr) == (3, True, True)
+    assert "already computed" in ep_bench(*run).stdout
+    (tmp_path / "ready").touch()
+    again = ep_bench(*run, "--retry-failed")
+    assert (again.returncode, "s: 2/4 parts" in again.stderr) == (0, True), again.stderr
+    assert not experiments.failures(folder)
+    assert not (folder / experiments.CHECKPOINTS).exists()
+
+
+def test_failed_parts_without_stored_parts_are_explained(tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER)
+    options = SMALL | {"methods": [{"use": "./later.py:Later"}], "repetitions": 1}
+    with relative_to(tmp_path):
+        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
+        (piece,) = (folder / experiments.CHECKPOINTS).iterdir()
+        piece.unlink()
+        with pytest.raises(UserError, match="compute all parts"):
+            experiments.run("active_learning", options, 0, folder, "r", retry_failed=True)
+
+
 def test_the_plan_has_the_number_of_parts_and_an_estimate(tmp_path: Path) -> None:
     methods = [{"use": "pbp", "label": "a"}, RIDGE | {"label": "b"}]
     options = SMALL | {"methods": methods, "repetitions": 2}
