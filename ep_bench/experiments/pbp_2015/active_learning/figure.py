@@ -19,13 +19,14 @@ from ep_bench import published
 from ep_bench.experiments.pbp_2015.active_learning import paper_columns
 from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare, smallest_p
 from ep_bench.experiments.record import ExperimentResults, Row, uses
-from ep_bench.plotting.method_style import method_styles
+from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Table, item
-from ep_bench.plotting.style import STYLE, finish
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.types import Array
 
 PANELS = 3  # per row
+WIDTH = 5.0  # of the values of a panel, in median absolute differences from their median
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM, OWN = "random", "own"  # OWN: every function of a user
 STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
@@ -92,12 +93,13 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
     looks = _looks(results)
     columns = min(PANELS, len(names))
     rows = math.ceil(len(names) / columns)
+    cut: list[bool] = []
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.4 + 2.3 * max(columns, 2), 0.7 + 1.8 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
         for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
             printed = _printed(results, name) if score == "rmse" else {}
-            _panel(ax, np.asarray(arrays[score][i]), looks, printed)
+            cut.append(_panel(ax, np.asarray(arrays[score][i]), looks, printed))
             ax.set_title(f"({chr(97 + i)}) {name}")
             if i + columns >= len(names):
                 ax.set_xlabel("added points")
@@ -107,22 +109,60 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
         figure.supylabel(AXES[score], fontsize=8.0)
         handles = [_handle(label, look) for label, look in zip(labels, looks, strict=True)]
         figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4), frameon=False)
-    return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score))
+    return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score, cut=any(cut)))
 
 
-def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int, float]) -> None:
-    """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method."""
+def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int, float]) -> bool:
+    """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method.
+
+    Return whether entries are outside of the panel, where an arrow shows their last mean.
+    """
     last = scores.shape[2] - 1
-    for j, look in enumerate(looks):
-        values = scores[j, np.isfinite(scores[j]).all(axis=1)]
-        if not len(values):
+    complete = {j: values[np.isfinite(values).all(axis=1)] for j, values in enumerate(scores)}
+    curves = {j: values.mean(axis=0) for j, values in complete.items() if len(values)}
+    outside = _outside(curves)
+    for j, mean in curves.items():
+        if j in outside:
             continue
-        mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
-        ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
+        error = complete[j].std(axis=0) / np.sqrt(len(complete[j]))
+        ax.errorbar(np.arange(last + 1), mean, error, **_line(looks[j]), elinewidth=0.6)
         if j in printed:
-            ax.plot(last + 0.6, printed[j], **_line(look) | {"markersize": 6.5})
+            ax.plot(last + 0.6, printed[j], **_line(looks[j]) | {"markersize": 6.5})
+    low, high = ax.get_ylim()
+    room = 0.15 * (high - low)  # for the arrows
+    ax.set_ylim(low - room * (-1 in outside.values()), high + room * (1 in outside.values()))
+    for place, (j, side) in enumerate(outside.items()):
+        _arrow(ax, place, float(curves[j][-1]), looks[j], side)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.06)
+    return bool(outside)
+
+
+def _outside(curves: Mapping[int, Array]) -> dict[int, int]:
+    """Return the entries whose whole curve is far from the median of all values: 1 above, -1 below.
+
+    The limits are ``WIDTH`` times the median absolute difference from the median. Otherwise such curves would compress
+    the others.
+    """
+    if len(curves) < 3:
+        return {}
+    values = np.concatenate([*curves.values()])
+    centre = float(np.median(values))
+    width = WIDTH * float(np.median(np.abs(values - centre)))
+    above = {j: 1 for j, curve in curves.items() if curve.min() > centre + width}
+    return above | {j: -1 for j, curve in curves.items() if curve.max() < centre - width}
+
+
+def _arrow(ax: Axes, place: int, value: float, look: Look, side: int) -> None:
+    """Draw an arrow at the edge of a panel, with the last mean of an entry that is outside of it."""
+    marker, y = ("^", 0.94) if side > 0 else ("v", 0.06)
+    x = 0.97 - 0.3 * place
+    face = "white" if look.rule == RANDOM else look.colour
+    transform = ax.transAxes
+    ax.plot(
+        x, y, marker, color=look.colour, markerfacecolor=face, markersize=4, mew=0.8, transform=transform, clip_on=False
+    )
+    ax.text(x - 0.03, y, with_minus(f"{value:.3g}"), fontsize=6.0, ha="right", va="center", transform=transform)
 
 
 def _line(look: Look) -> dict[str, Any]:
@@ -145,10 +185,23 @@ def _looks(results: ExperimentResults) -> list[Look]:
     first: dict[str, str] = {}  # the label of the first entry of each kind
     for kind, label in zip(kinds, results.arrays["labels"], strict=True):
         first.setdefault(kind, str(label))
-    styles = method_styles(list(first.values()), uses(results.options))
+    styles = _distinct(method_styles(list(first.values()), uses(results.options)))
     looks = [styles[first[kind]] for kind in kinds]
     rules = results.arrays["acquisitions"]
     return [Look(look.colour, look.marker, _stroke(rule)) for look, rule in zip(looks, rules, strict=True)]
+
+
+def _distinct(styles: Mapping[str, MethodStyle]) -> dict[str, MethodStyle]:
+    """Return styles with different colours as far as there are enough: lines of the same colour would look alike.
+
+    The first method of each colour keeps its own; markers do not change.
+    """
+    found: dict[str, MethodStyle] = {}
+    free = [colour for colour, _ in LOOKS if colour not in {style.colour for style in styles.values()}]
+    for label, style in styles.items():
+        taken = any(style.colour == other.colour for other in found.values())
+        found[label] = style._replace(colour=free.pop(0)) if taken and free else style
+    return found
 
 
 def _stroke(rule: str) -> str:
@@ -253,7 +306,7 @@ def _paired(final: Array, found: PairedComparison) -> list[Item]:
     ]
 
 
-def _caption(results: ExperimentResults, score: str) -> str:
+def _caption(results: ExperimentResults, score: str, *, cut: bool) -> str:
     options, arrays = results.options, results.arrays
     count = arrays[score].shape[2]
     text = (
@@ -266,4 +319,6 @@ def _caption(results: ExperimentResults, score: str) -> str:
     text += f"{legend[0].upper()}{legend[1:]}."
     if score == "rmse" and any(_printed(results, str(name)) for name in arrays["datasets"]):
         text += " Larger markers: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
+    if cut:
+        text += " An arrow with a number: the last mean of an entry outside of the panel."
     return text
