@@ -19,6 +19,7 @@ from ep_bench.estimator import Estimator
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import builder, merge
@@ -199,6 +200,41 @@ def test_the_test_and_its_note_count_the_differing_repetitions_only() -> None:
     assert [one["text"] for one in figure._comparison(arrays, [(0, 1)]).rows[0][5:]] == ["0", "1.0000", "8", "0"]
     arrays["rmse"] = np.array([[first, first - 1.0]])[..., None]
     assert "significant" not in figure._comparison(arrays, [(0, 1)]).caption
+
+
+def test_the_methods_of_the_paper_have_different_colours() -> None:
+    entries = [{"use": use, "label": use} for use in ("pbp", "hmc", "ep_nn", "laplace")]
+    arrays = {"labels": [entry["label"] for entry in entries], "acquisitions": ["variance"] * 4}
+    looks = figure._looks(ExperimentResults("s", arrays, {"methods": entries}))
+    assert len({look.colour for look in looks}) == 4
+
+
+def test_curves_far_from_the_others_are_outside_of_the_panel() -> None:
+    curves = dict(enumerate(np.array([[3.0, 2.0], [3.1, 2.5], [2.9, 2.2], [12.0, 11.0], [12.0, 2.5]])))
+    assert figure._outside(curves) == {3: 1}
+    assert figure._outside({j: -curve for j, curve in curves.items()}) == {3: -1}
+    assert figure._outside({0: curves[0], 3: curves[3]}) == {}
+
+
+def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.py").write_text(RECORDER)
+    methods = [{"use": f"./{name}/own.py:Recorder", "label": name, "acquisition": "random"} for name in ("one", "two")]
+    with relative_to(tmp_path):
+        experiments.run("active_learning", SMALL | {"methods": methods}, 0, tmp_path / "r", "r")
+    first, second = ((tmp_path / name / "calls.txt").read_text().splitlines() for name in ("one", "two"))
+    assert first == second
+    starts = [json.loads(line)[0] for line in first[:: SMALL["additions"] + 1]]
+    assert len(starts) == 3
+    assert starts[0] != starts[1]
+
+
+def test_results_do_not_depend_on_the_number_of_processes(done: Path, tmp_path: Path) -> None:
+    two = experiments.run("active_learning", SMALL, 0, tmp_path / "two", "learn", jobs=2)
+    with np.load(done / experiments.ARRAYS) as one, np.load(two / experiments.ARRAYS) as other:
+        for key in ("rmse", "ll", "labels", "datasets", "failures"):
+            np.testing.assert_array_equal(one[key], other[key])
 
 
 def test_own_acquisitions_are_compared_with_each_other_and_come_first() -> None:
