@@ -129,8 +129,8 @@ def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int,
         if j in printed:
             ax.plot(last + 0.6, printed[j], **_line(looks[j]) | {"markersize": 6.5})
     low, high = ax.get_ylim()
-    room = 0.15 * (high - low)  # for the arrows
-    ax.set_ylim(low - room * (-1 in outside.values()), high + room * (1 in outside.values()))
+    margin = 0.15 * (high - low)  # for the arrows
+    ax.set_ylim(low - margin * (-1 in outside.values()), high + margin * (1 in outside.values()))
     for place, (j, side) in enumerate(outside.items()):
         _arrow(ax, place, float(curves[j][-1]), looks[j], side)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
