@@ -5,7 +5,8 @@
 # such choices with random ones, as section 5.4 of Hernandez-Lobato and Adams (2015).
 #
 # An entry has an `acquisition`: `variance` adds the point of the pool with the largest predictive variance, `random` adds
-# a random one.
+# a random one. A regressor of scikit-learn or of your own is an entry too; with `standardize: true` it gets standardised
+# inputs and targets.
 # %% [file active.yaml]
 # study: active
 # seed: 0
@@ -19,6 +20,8 @@
 #   methods:
 #     - {use: pbp, label: PBP-A, hidden: [10], acquisition: variance}
 #     - {use: pbp, label: PBP-R, hidden: [10], acquisition: random}
+#     - {use: "sklearn.linear_model:BayesianRidge", label: ridge-A, standardize: true, acquisition: variance}
+#     - {use: "sklearn.linear_model:BayesianRidge", label: ridge-R, standardize: true, acquisition: random}
 # %% [console]
 # $ ep-bench run active.yaml --quiet
 # $ ep-bench report results/active
@@ -30,11 +33,9 @@ import pandas as pd
 summary = pd.read_csv("results/active/summary.csv")
 print(summary[summary["additions"] == summary["additions"].max()].round(3).to_string(index=False))
 # %% [markdown]
-# ![Scores by the number of training points](results/active/report/figures/active-learning-rmse-active.svg)
+# ![RMSE by the number of added points](results/active/report/figures/active-learning-rmse-active.svg)
 #
-# A method of your own or of scikit-learn is an entry too, such as
-# `{use: "sklearn.linear_model:BayesianRidge", label: ridge-A, standardize: true, acquisition: variance}`. Its standard
-# deviation must include the noise: test it with `ep-bench methods test` first.
+# The standard deviation of a method of your own must include the noise: test it with `ep-bench methods test` first.
 #
 # Eight repetitions decide little, and with five or fewer the paired test of the report cannot reject at level 0.05. The full study `active_learning` has nine data sets, 40 repetitions and four methods.
 # Its results are in [results/active-learning](../../results/active-learning). [Experiments](../experiments.md#active-learning) describes the options and the

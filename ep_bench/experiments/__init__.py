@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ep_bench.errors import OptionProblem
+from ep_bench.errors import OptionProblem, UserError
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
@@ -67,24 +67,30 @@ def run(
     jobs: int = 1,
     accept: Sequence[Mapping[str, str]] = (),
     report: Callable[[int, int], None] | None = None,
+    *,
+    retry_failed: bool = False,
 ) -> Path:
     """Compute an experiment into ``folder``, unless the same results are there already; return the folder.
 
     The lock file has the differences from published numbers that the study accepts (``accept``). If the experiment uses
     checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues; ``report`` receives the
-    number of finished parts and of all parts. Results of other options, seeds or versions are kept in the folder
-    ``superseded``.
+    number of finished parts and of all parts. The checkpoints of a run with failed parts are kept, and with
+    ``retry_failed`` the failed parts are computed again. Results of other options, seeds or versions are kept in the
+    folder ``superseded``.
 
     Raises
     ------
     pydantic.ValidationError
         The options are invalid; see ``problems``.
     UserError
-        The folder has the cells of a study.
+        The folder has the cells of a study, or the checkpoints of failed parts are not there any more.
     """
-    if is_computed(name, options, seed, folder):
-        _update_lock(folder, accept)
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # if a run ended between writing the lock and here
+    if retry_failed:
+        _prepare_retry(folder)
+    done = is_computed(name, options, seed, folder)
+    if done and not (retry_failed and failures(folder)):
+        _update_lock(folder, {**_accepted(accept), **_columns(_read(name, options, seed)[0])})
+        _remove_checkpoints(folder)  # if a run ended between writing the lock and here
         return folder
     made_by = environment()
     config, factors = _read(name, options, seed)
@@ -93,7 +99,7 @@ def run(
         started = time.monotonic()
         arrays, summary = get(name).compute(config, seed)
         seconds = round(time.monotonic() - started, 1)
-    if is_computed(name, options, seed, folder):  # by another run, meanwhile
+    if not done and is_computed(name, options, seed, folder):  # by another run, meanwhile
         return folder
     _keep_earlier(folder)
     _write_arrays(folder / ARRAYS, arrays)
@@ -111,10 +117,27 @@ def run(
             "files": files,
             "seconds": seconds,
             **_accepted(accept),
+            **_columns(config),
         },
     )
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    _remove_checkpoints(folder)
     return folder
+
+
+def _prepare_retry(folder: Path) -> None:
+    """Remove the checkpoints of failed parts. Raises UserError if no checkpoints are there to continue with."""
+    if failures(folder) and not checkpoints_kept(folder):
+        raise UserError(
+            "the parts of this experiment are not stored, so failed parts cannot be computed alone; remove "
+            f"{folder / store.LOCK} and run again to compute all parts"
+        )
+    checkpoints.remove_failed(folder / CHECKPOINTS)
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a finished run, unless parts failed, which ``retry_failed`` computes again."""
+    if not failures(folder):
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
@@ -143,15 +166,26 @@ def _keep_earlier(folder: Path) -> None:
             (folder / name).replace(place / name)
 
 
-def _update_lock(folder: Path, accept: Sequence[Mapping[str, str]]) -> None:
-    """Replace the accepted differences in a lock file; add the checksums of its files if an older version wrote it."""
-    lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in {"format", "accept"}}
+def _update_lock(folder: Path, comparison: Mapping[str, Any]) -> None:
+    """Replace what a lock file has about the comparison with published numbers.
+
+    Checksums of the files are added if an older version wrote the lock file.
+    """
+    other = {"format", "accept", "published"}
+    lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in other}
     lock.setdefault("files", store.file_checksums(folder, FILES))
-    store.write_lock(folder, lock | _accepted(accept))
+    store.write_lock(folder, {**lock, **comparison})
 
 
 def _accepted(accept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"accept": [dict(item) for item in accept]} if accept else {}
+
+
+def _columns(config: BaseModel) -> dict[str, Any]:
+    """Return the columns of published tables that entries name, by label."""
+    named = {entry.name: getattr(entry, "published", None) for entry in _entries(config)}
+    found = {label: column for label, column in named.items() if column is not None}
+    return {"published": found} if found else {}
 
 
 def has_results(folder: Path) -> bool:
@@ -165,6 +199,12 @@ def failures(folder: Path) -> list[str]:
         return []
     with np.load(folder / ARRAYS) as arrays:
         return [str(text) for text in arrays["failures"]] if "failures" in arrays else []
+
+
+def parts(name: str, options: Mapping[str, Any]) -> list[tuple[int, float | None]]:
+    """Return numbers of parts of an experiment and the rough seconds of one, None if unknown; empty without parts."""
+    experiment = get(name)
+    return experiment.parts(experiment.config(**options))
 
 
 def checkpoints_kept(folder: Path) -> int:

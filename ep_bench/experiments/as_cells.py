@@ -13,15 +13,17 @@ from ep_bench.results.store import StudyResults
 def as_cells(study: StudyResults) -> tuple[list[Row], dict[str, Any]]:
     """Return the cells of an experiment, and the parts of a lock file that the comparison reads.
 
-    The scheme of the splits is the name of the experiment. An entry is compared with the column of its own label.
+    The scheme of the splits is the name of the experiment, which decides with which columns its entries are compared.
     """
     name = str(study.lock["experiment"])
-    cells = get(name).cells if name in REGISTRY else None
-    rows = cells(read(study)) if cells else []
+    experiment = get(name) if name in REGISTRY else None
+    results = read(study)
+    rows = experiment.cells(results) if experiment and experiment.cells else []
+    columns = experiment.columns(results) if experiment and rows else {}
     methods = {
-        entry["label"]: {"use": entry.get("use", ""), "published": [entry["label"]]}
+        label: {"use": entry.get("use", ""), "published": [columns[label]] if label in columns else []}
         for entry in study.lock.get("options", {}).get("methods", ())
-        if entry.get("label")
+        if (label := entry.get("label") or entry.get("use"))
     }
     datasets = {dataset: {"name": dataset} for dataset in dict.fromkeys(row["dataset"] for row in rows)}
     accept = study.lock.get("accept", [])

@@ -58,9 +58,24 @@ def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1, report: Rep
         _current.reset(token)
 
 
-def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
+def remove_failed(folder: Path) -> int:
+    """Remove the checkpoints of parts that failed, whose value has a ``failure``; return their number."""
+    failed = [path for path in folder.glob("*.json") if _has_failed(_stored(path))]
+    for path in failed:
+        path.unlink(missing_ok=True)
+    return len(failed)
+
+
+def _has_failed(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("failure"))
+
+
+def each(
+    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], check: Callable[[Any], None] | None = None
+) -> list[Any]:
     """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN.
 
+    ``check`` is called with each value as soon as it is known; an error that it raises ends the computation.
     ``study_folder()`` is the same in all processes.
     Linear algebra has one thread per process, as in the cells of a study.
     """
@@ -72,6 +87,9 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
     values = [None if path is None else _stored(path) for _, path in places]
     waiting = [i for i, value in enumerate(values) if value is None]
     checkpoints.report(len(values) - len(waiting), len(values))
+    for value in values:
+        if check is not None and value is not None:
+            check(value)
     study = study_folder()  # here, because joblib reads the tasks in another thread
     tasks = (delayed(_value)(study, i, function, *places[i]) for i in waiting)
     pool = Parallel(n_jobs=checkpoints.jobs, return_as="generator_unordered")
@@ -79,6 +97,8 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
         for done, (i, value) in enumerate(found, start=len(values) - len(waiting) + 1):
             values[i] = value
             checkpoints.report(done, len(values))
+            if check is not None:
+                check(value)
     return values
 
 

@@ -87,6 +87,10 @@ class DatasetEntry(BaseModel):
         """Return the number of data points; only an own file is read."""
         return len(self.load().y) if self.csv else data.card(self.name).n
 
+    def inputs(self) -> int:
+        """Return the number of inputs; only an own file is read."""
+        return self.load().X.shape[1] if self.csv else data.card(self.name).d
+
 
 def distinct_sets(entries: tuple[DatasetEntry, ...]) -> tuple[DatasetEntry, ...]:
     """Return data sets. Raises ValueError if two have the same name."""

@@ -46,8 +46,14 @@ def _drawn(name: str, results: ExperimentResults) -> Sequence[Picture]:
 
 def read(study: store.StudyResults) -> ExperimentResults:
     """Return the stored results of an experiment."""
-    arrays = _arrays(study.folder / ARRAYS)
-    return ExperimentResults(study.name, arrays, study.lock.get("options", {}), _summary(study.folder / SUMMARY))
+    lock = study.lock
+    return ExperimentResults(
+        study.name,
+        _arrays(study.folder / ARRAYS),
+        lock.get("options", {}),
+        _summary(study.folder / SUMMARY),
+        lock.get("published", {}),
+    )
 
 
 def _arrays(path: Path) -> dict[str, Any]:

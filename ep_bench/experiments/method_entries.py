@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import adapters, methods
-from ep_bench.errors import UserError, nearest
+from ep_bench.errors import OptionProblem, UserError, nearest
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array
@@ -48,7 +49,8 @@ class ExperimentMethod(BaseModel):
         refuse_unknown("unknown method", self.use, methods.names())
         known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
         for option in self.model_extra or {}:
-            refuse_unknown(f"{self.use} has no such option", option, known)
+            if option not in known:
+                refuse_unknown(f"{self.use} has no such option", option, {*known, *type(self).model_fields})
         parse_options(methods.get(self.use), dict(self.model_extra or {}))
 
     def version(self) -> str:
@@ -90,7 +92,13 @@ class AnyMethod(ExperimentMethod):
         except UserError as error:
             raise ValueError(str(error)) from None
         if found:
-            raise ValueError(str(found[0].error()))
+            raise ValueError(str(self._with_own_keys(found[0]).error()))
+
+    def _with_own_keys(self, problem: OptionProblem) -> OptionProblem:
+        """Return a problem of an unknown option with the keys of the entry among the allowed names."""
+        if problem.name is None or problem.allowed is None or isinstance(problem.allowed, str) or len(problem.path) > 1:
+            return problem
+        return replace(problem, allowed={*problem.allowed, *type(self).model_fields})
 
     def version(self) -> str:
         """Return the version of the method; that of an external class depends on its file or package."""
@@ -106,6 +114,13 @@ class AnyMethod(ExperimentMethod):
         """Compile or load the kernels of a method of the registry, before the time of a fit is measured."""
         if not adapters.is_target(self.use):
             warm_up(self.use, self.model_extra or {})
+
+    def seconds(self, n: int, d: int) -> float | None:
+        """Return the rough time of a fit to n points with d inputs, None for a method without an estimate."""
+        if adapters.is_target(self.use):
+            return None
+        method = methods.get(self.use)
+        return method.seconds(parse_options(method, dict(self.model_extra or {})), n, d) if method.seconds else None
 
     def build(self, seed: int) -> Any:
         """Return an unfitted model with ``fit`` and ``predict_dist``."""

@@ -26,13 +26,14 @@ class ExperimentResults:
     """The stored results of an experiment.
 
     ``arrays`` has the content of ``arrays.npz``, ``options`` those of ``study.lock.json``, ``summary`` the rows of
-    ``summary.csv``.
+    ``summary.csv``, ``published`` the columns of published tables that entries name, by label.
     """
 
     study: str
     arrays: Arrays
     options: Mapping[str, Any] = field(default_factory=dict)
     summary: Sequence[SummaryRow] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,14 @@ class Experiment:
     - ``compute.Config``: frozen pydantic model of the options.
     - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary, which may be empty. The
       arrays are stored without pickle, so they hold no Python objects.
+    - ``compute.parts(config)``, optional: return pairs of a number of parts and the rough seconds of one, or None, for
+      ``plan``.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
     - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
       comparison with published tables that have the name of the experiment in ``sources.yaml``.
+    - ``figure.columns(results)``, with ``figure.cells``: return the columns of these tables by the labels of the
+      entries that are compared with them.
 
     Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
     (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
@@ -80,6 +85,11 @@ class Experiment:
         return function
 
     @property
+    def parts(self) -> Callable[[Any], list[tuple[int, float | None]]]:
+        """Function that returns numbers of parts and seconds per part; an empty list if they are not known."""
+        return getattr(self._load("compute"), "parts", lambda config: [])  # noqa: ARG005
+
+    @property
     def draw(self) -> Callable[[ExperimentResults], list[Picture]]:
         """Function that draws the pictures."""
         function: Callable[[ExperimentResults], list[Picture]] = self._load("figure").draw
@@ -95,6 +105,11 @@ class Experiment:
     def cells(self) -> Callable[[ExperimentResults], list[Row]] | None:
         """Function that returns repetitions as cells, None if no published number applies."""
         return getattr(self._load("figure"), "cells", None)
+
+    @property
+    def columns(self) -> Callable[[ExperimentResults], Mapping[str, str]]:
+        """Function that returns columns of published tables by label."""
+        return getattr(self._load("figure"), "columns", lambda results: results.published)
 
     def _load(self, module: str) -> Any:
         return import_module(f"{self.package}.{module}")

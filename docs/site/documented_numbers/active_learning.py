@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from ep_bench import published
+from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare
 
 from .markdown import enumerated, table
 from .stored import RESULTS
@@ -18,7 +18,6 @@ FOLDER, PRIORS = "active-learning", "active-learning-priors"
 SOURCE, NUMBER = "hernandez-lobato2015", "2"
 METHODS = ("PBP", "HMC", "EP", "LA")
 CLAIMED = ("boston", "energy", "power", "yacht")
-LEVEL = 0.05
 
 
 @cache
@@ -68,15 +67,12 @@ def priors() -> list[str]:
     return table(["Data set", "Entry", "Default priors", "Priors of PBP", "Printed"], body)
 
 
-def gains(method: str) -> dict[str, tuple[float, float]]:
-    """Return the mean difference of active and random choice by data set, and the p-value of Wilcoxon's test."""
-    found = {}
-    for dataset in _arrays()["datasets"].tolist():
-        difference = final(dataset, f"{method}-A") - final(dataset, f"{method}-R")
-        difference = difference[np.isfinite(difference)]
-        p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
-        found[dataset] = float(difference.mean()), p
-    return found
+def gains(method: str) -> dict[str, PairedComparison]:
+    """Return the comparison of active and random choice by data set."""
+    return {
+        dataset: compare(final(dataset, f"{method}-A"), final(dataset, f"{method}-R"))
+        for dataset in _arrays()["datasets"].tolist()
+    }
 
 
 def choices() -> list[str]:
@@ -84,10 +80,14 @@ def choices() -> list[str]:
     body = []
     for method in METHODS:
         found = gains(method)
-        lower = [name for name, (mean, p) in found.items() if p < LEVEL and mean < 0.0]
-        higher = [name for name, (mean, p) in found.items() if p < LEVEL and mean > 0.0]
-        body.append([method, str(sum(mean < 0.0 for mean, _ in found.values())), _names(lower), _names(higher)])
-    return table(["Method", "Data sets with a lower mean", "Lower, p < 0.05", "Higher, p < 0.05"], body)
+        lower = [name for name, one in found.items() if one.p < LEVEL and one.mean < 0.0]
+        higher = [name for name, one in found.items() if one.p < LEVEL and one.mean > 0.0]
+        differing = sum(one.differing for one in found.values())
+        repetitions = sum(one.repetitions for one in found.values())
+        means = str(sum(one.mean < 0.0 for one in found.values()))
+        body.append([method, means, _names(lower), _names(higher), f"{differing} of {repetitions}"])
+    head = ["Method", "Data sets with a lower mean", "Lower, p < 0.05", "Higher, p < 0.05", "Differing repetitions"]
+    return table(head, body)
 
 
 def claim() -> tuple[list[bool], str]:
@@ -96,9 +96,9 @@ def claim() -> tuple[list[bool], str]:
     counts = []
     for method in ("HMC", "PBP"):
         found = [gains(method)[name] for name in CLAIMED]
-        significant = [mean < 0.0 and p < LEVEL for mean, p in found]
+        significant = [one.mean < 0.0 and one.p < LEVEL for one in found]
         holds += significant
-        counts.append(f"{method} {sum(mean < 0.0 for mean, _ in found)} ({sum(significant)} with p < {LEVEL})")
+        counts.append(f"{method} {sum(one.mean < 0.0 for one in found)} ({sum(significant)} with p < {LEVEL})")
     return holds, f"lower mean on {enumerated(counts)} of the four"
 
 

@@ -46,7 +46,11 @@ def jobs_option(text: str) -> Callable[[_Command], _Command]:
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler.  [default: start a local cluster]")
 @select_option
-@click.option("--retry-failed", is_flag=True, help="Also run cells with status failed, timeout or memory again.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Also run cells with status failed, timeout or memory, or parts that failed, again.",
+)
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
 @click.option(
     "--stored-only",
@@ -64,10 +68,10 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
     read = _read_study(study)
     if read.experiment is not None:
         _refuse_for_experiments(
-            read, select=select, retry_failed=options["retry_failed"], fail_fast=options["fail_fast"],
-            stored_only=options["stored_only"], backend=options["backend"] != "loky",
+            read, select=select, fail_fast=options["fail_fast"], stored_only=options["stored_only"],
+            backend=options["backend"] != "loky",
         )  # fmt: skip
-        return _run_experiment(read, results, quiet, options["jobs"])
+        return _run_experiment(read, results, quiet, options["jobs"], retry_failed=options["retry_failed"])
     return _run_cells(read, results, select, quiet=quiet, **options)
 
 
@@ -129,7 +133,7 @@ def _untested(study: Study) -> Iterator[str]:
         yield f"a run does not test units and leaks: ep-bench methods test {shlex.quote(f'{path}:{name}')}"
 
 
-def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
+def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int, *, retry_failed: bool) -> int:
     from ep_bench import experiments
     from ep_bench.cli.output.parts import PartsProgress
     from ep_bench.experiments.study_folder import relative_to
@@ -137,13 +141,14 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     key = str(study.experiment), study.options, study.seed, results / study.name
     with relative_to(study.path.parent), interrupted_by(signal.SIGTERM):
         done = experiments.is_computed(*key)
+        done = done and not (retry_failed and experiments.failures(results / study.name))
         earlier = not done and experiments.has_results(results / study.name)
         kept = experiments.checkpoints_kept(results / study.name)
         if kept and not done and not quiet:
-            click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
+            click.echo(f"{study.name}: continues after {kept} part{'s' * (kept > 1)} of an earlier run")
         with PartsProgress(study.name) as shown:
             report = None if quiet else shown
-            folder = experiments.run(*key, study.name, jobs, study.accept_items(), report)
+            folder = experiments.run(*key, study.name, jobs, study.accept_items(), report, retry_failed=retry_failed)
     if not quiet:
         note = " (already computed)" if done else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
@@ -152,7 +157,9 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     failed = experiments.failures(folder)
     if failed:
         count = f"{len(failed)} part{'s' * (len(failed) > 1)} failed"
-        echo_lines([f"{count}; the first: {failed[0]}; `ep-bench report` lists all"], err=True)
+        echo_lines(
+            [f"{count}; the first: {failed[0]}; `ep-bench report` lists all, --retry-failed runs them again"], err=True
+        )
     return EXIT_CELLS if failed else 0
 
 
@@ -173,7 +180,7 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     read = _read_study(study)
     if read.experiment is not None:
         _refuse_for_experiments(read, select=select, cells=cells)
-        _plan_experiment(read, results)
+        _plan_experiment(read, results, jobs)
         return 0
     from ep_bench.cli.output.study import plan_lines
     from ep_bench.runner.plan import make_plan
@@ -187,15 +194,18 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     return 0
 
 
-def _plan_experiment(study: Study, results: Path) -> None:
+def _plan_experiment(study: Study, results: Path, jobs: int) -> None:
     from ep_bench import experiments
+    from ep_bench.cli.output.study import parts_text
     from ep_bench.experiments.study_folder import relative_to
 
+    name = str(study.experiment)
     with relative_to(study.path.parent):
-        done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
+        done = experiments.is_computed(name, study.options, study.seed, results / study.name)
+        parts = experiments.parts(name, study.options)
     kept = experiments.checkpoints_kept(results / study.name)
-    state = "done" if done else f"to run, {kept} parts are done" if kept else "to run"
-    click.echo(f"{study.name}: experiment {study.experiment} (without cells): {state}")
+    state = "done" if done else f"to run{parts_text(parts, kept, jobs)}"
+    click.echo(f"{study.name}: experiment {name} (without cells): {state}")
 
 
 @click.command()

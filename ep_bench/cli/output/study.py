@@ -102,6 +102,23 @@ def space_text(space: Mapping[str, Mapping[str, Any]]) -> str:
     return ", ".join(f"{name} {kind} {list(values)}" for name, entry in space.items() for kind, values in entry.items())
 
 
+def parts_done(count: int) -> str:
+    """Return in words how many parts of an experiment are done."""
+    return "1 part is done" if count == 1 else f"{count} parts are done"
+
+
+def parts_text(parts: Sequence[tuple[int, float | None]], done: int, jobs: int) -> str:
+    """Return number and rough time of an experiment's parts, from numbers of parts with the seconds of one or None."""
+    total = sum(count for count, _ in parts)
+    known = [count * seconds for count, seconds in parts if seconds is not None]
+    without = sum(count for count, seconds in parts if seconds is None)
+    texts = [f"{total} part{'s' * (total > 1)}"] if total else []
+    texts += [parts_done(done)] if done else []
+    texts += [f"{_duration(sum(known) / jobs)} in all with --jobs {jobs}"] if known else []
+    texts += [f"no estimate for {without} of the parts"] if without else []
+    return "".join(f", {text}" for text in texts)
+
+
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
@@ -112,7 +129,7 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder, and whether all planned cells are ok."""
     parts = checkpoints_kept(folder)
     if parts and not (folder / store.LOCK).exists():
-        return [f"{folder.name}: experiment, not finished: {parts} parts are done; `ep-bench run` continues"], False
+        return [f"{folder.name}: experiment, not finished: {parts_done(parts)}; `ep-bench run` continues"], False
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]

@@ -13,10 +13,13 @@ import pytest
 import yaml
 from scipy import integrate, stats
 
-from ep_bench import data, experiments, published
+from ep_bench import data, experiments, methods, published
+from ep_bench.errors import UserError
+from ep_bench.estimator import Estimator
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
-from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure
+from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import builder, merge
@@ -89,6 +92,36 @@ def test_acquisitions_need_what_they_use() -> None:
             acquisition.values_of("mutual_information", without_components, *inputs)
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_mutual_information_is_refused_for_mixtures_over_the_noise_scale(shift: float) -> None:
+    means = np.tile(shift + np.linspace(0.0, 1.0, 4), (3, 1))
+    noise_scales = Predictive([0.2, 0.3, 0.5], means, np.array([[0.1], [1.0], [9.0]]) * np.ones(4))
+    inputs = np.zeros((4, 2)), np.zeros((3, 2))
+    with pytest.raises(acquisition.UnsuitableAcquisitionError, match="differ in the variance only; use variance"):
+        acquisition.values_of("mutual_information", noise_scales, *inputs)
+    means[1, 2] += 0.1
+    different = Predictive(noise_scales.weights, means, noise_scales.variances)
+    assert np.isfinite(acquisition.values_of("mutual_information", different, *inputs)).all()
+
+
+@pytest.mark.parametrize("variance", [0.0, np.inf])
+def test_mutual_information_needs_finite_variances_above_0(variance: float) -> None:
+    mixture = Predictive([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [[1.0, variance], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="finite variances above 0"):
+        acquisition.values_of("mutual_information", mixture, np.zeros((2, 1)), np.zeros((3, 1)))
+
+
+@pytest.mark.filterwarnings("ignore:ep_nn|gp_t")
+@pytest.mark.parametrize("use", ["ep_nn", "gp_t"])
+def test_predictions_of_methods_with_noise_scales_have_equal_means(use: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+    options = {**methods.get(use).warmup, **({"nu": 4.0} if use == "gp_t" else {})}
+    predicted = Estimator(use, **options, random_state=0).fit(X, X[:, 0]).predict_dist(X)
+    with pytest.raises(acquisition.UnsuitableAcquisitionError, match="differ in the variance only"):
+        acquisition.values_of("mutual_information", predicted, X, X)
+
+
 def test_a_division_has_every_point_once() -> None:
     found = compute.divide(50, compute.Sizes(5, 10, 3), np.random.default_rng(0))
     assert [len(part) for part in found] == [5, 10, 35]
@@ -147,6 +180,63 @@ def test_every_two_acquisitions_of_a_method_are_compared_and_look_different() ->
     assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 4
 
 
+def test_rounding_errors_are_no_differences() -> None:
+    first = np.array([1.0, 2.0, 3.0, 4.0, np.nan, 5.0])
+    found = paired.compare(first, first + np.array([1e-12, 0.0, -0.5, 0.1, 0.0, -1e-13]))
+    assert found == paired.PairedComparison(pytest.approx(0.08), found.stderr, 1.0, 5, 2)
+    equal = paired.compare(first, first * (1.0 - 1e-12))
+    assert (equal.mean, equal.p, equal.differing) == (0.0, 1.0, 0)
+    assert paired.compare(np.array([np.nan]), np.array([1.0])).repetitions == 0
+
+
+def test_the_test_and_its_note_count_the_differing_repetitions_only() -> None:
+    first = np.arange(1.0, 9.0)
+    second = first + np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.0, 1e-13, 0.0])
+    arrays = {"labels": ["a", "b"], "datasets": ["yacht"], "rmse": np.array([[first, second]])[..., None]}
+    found = figure._comparison(arrays, [(0, 1)])
+    assert [one["value"] for one in found.rows[0][-3:]] == [stats.wilcoxon(second[:5] - first[:5]).pvalue, 8, 5]
+    assert "With 5 differing repetitions or fewer, p is at least 0.0625" in found.caption
+    arrays["rmse"] = np.array([[first, first + 1e-12]])[..., None]
+    assert [one["text"] for one in figure._comparison(arrays, [(0, 1)]).rows[0][5:]] == ["0", "1.0000", "8", "0"]
+    arrays["rmse"] = np.array([[first, first - 1.0]])[..., None]
+    assert "significant" not in figure._comparison(arrays, [(0, 1)]).caption
+
+
+def test_the_methods_of_the_paper_have_different_colours() -> None:
+    entries = [{"use": use, "label": use} for use in ("pbp", "hmc", "ep_nn", "laplace")]
+    arrays = {"labels": [entry["label"] for entry in entries], "acquisitions": ["variance"] * 4}
+    looks = figure._looks(ExperimentResults("s", arrays, {"methods": entries}))
+    assert len({look.colour for look in looks}) == 4
+
+
+def test_curves_far_from_the_others_are_outside_of_the_panel() -> None:
+    curves = dict(enumerate(np.array([[3.0, 2.0], [3.1, 2.5], [2.9, 2.2], [12.0, 11.0], [12.0, 2.5]])))
+    assert figure._outside(curves) == {3: 1}
+    assert figure._outside({j: -curve for j, curve in curves.items()}) == {3: -1}
+    assert figure._outside({0: curves[0], 3: curves[3]}) == {}
+
+
+def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.py").write_text(RECORDER)
+    methods = [{"use": f"./{name}/own.py:Recorder", "label": name, "acquisition": "random"} for name in ("one", "two")]
+    with relative_to(tmp_path):
+        experiments.run("active_learning", SMALL | {"methods": methods}, 0, tmp_path / "r", "r")
+    first, second = ((tmp_path / name / "calls.txt").read_text().splitlines() for name in ("one", "two"))
+    assert first == second
+    starts = [json.loads(line)[0] for line in first[:: SMALL["additions"] + 1]]
+    assert len(starts) == 3
+    assert starts[0] != starts[1]
+
+
+def test_results_do_not_depend_on_the_number_of_processes(done: Path, tmp_path: Path) -> None:
+    two = experiments.run("active_learning", SMALL, 0, tmp_path / "two", "learn", jobs=2)
+    with np.load(done / experiments.ARRAYS) as one, np.load(two / experiments.ARRAYS) as other:
+        for key in ("rmse", "ll", "labels", "datasets", "failures"):
+            np.testing.assert_array_equal(one[key], other[key])
+
+
 def test_own_acquisitions_are_compared_with_each_other_and_come_first() -> None:
     entries = [{"use": "pbp", "acquisition": rule} for rule in ("random", "a:f", "a:f", "a:g")]
     assert list(figure._pairs(entries)) == [(1, 0), (1, 3), (2, 0), (2, 3), (3, 0)]
@@ -161,7 +251,8 @@ def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResul
     labels = ["PBP-A", "PBP-R"]
     names = {"datasets": ["boston"], "labels": labels, "acquisitions": ["variance", "random"]}
     np.savez(folder / experiments.ARRAYS, rmse=rmse, ll=-rmse, **{key: np.array(value) for key, value in names.items()})
-    methods = [{"use": "pbp", "label": label} for label in labels]
+    rules = zip(labels, names["acquisitions"], strict=True)
+    methods = [{"use": "pbp", "label": label, "acquisition": rule, "hidden": [10]} for label, rule in rules]
     given = {"train": 20, "test": 100, "additions": 9, "methods": methods} | options
     lock = {"study": "s", "experiment": "active_learning", "options": given}
     return store.StudyResults(folder, "s", lock, [])
@@ -197,6 +288,43 @@ def test_other_sizes_are_not_compared(tmp_path: Path) -> None:
     assert as_cells(stored(tmp_path / "s", [5.5, 9.0], additions=5))[0] == []
 
 
+@pytest.mark.parametrize(
+    "change", [{"use": "hmc"}, {"acquisition": "random"}, {"hidden": [50]}, {"epochs": 20}, {"label": "other"}]
+)
+def test_entries_of_other_methods_or_options_are_not_compared(tmp_path: Path, change: dict[str, Any]) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    study.lock["options"]["methods"][0].update(change)
+    assert list(figure.columns(figures.read(study))) == ["PBP-R"]
+    found = published.check(pd.DataFrame(as_cells(study)[0]), as_cells(study)[1])
+    assert found["method"].tolist() == ["PBP-R"]
+
+
+def test_an_entry_may_name_its_column(tmp_path: Path) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    study.lock["published"] = {"PBP-A": "HMC-A"}
+    assert figure.columns(figures.read(study)) == {"PBP-A": "HMC-A", "PBP-R": "PBP-R"}
+    (problem,) = experiments.problems("active_learning", {"methods": [{"use": "pbp", "published": "HMC"}]})
+    assert "table 2 of the paper has no such column; found 'HMC'" in str(problem.error())
+
+
+def test_the_named_column_is_no_factor_of_the_results(tmp_path: Path) -> None:
+    options = SMALL | {"repetitions": 1, "additions": 1}
+    methods = [RIDGE | {"label": "ridge", "published": "HMC-A"}]
+    folder = experiments.run("active_learning", options | {"methods": methods}, 0, tmp_path / "s", "s")
+    assert (store.read_lock(folder) or {})["published"] == {"ridge": "HMC-A"}
+    del methods[0]["published"]
+    assert experiments.is_computed("active_learning", options | {"methods": methods}, 0, folder)
+    experiments.run("active_learning", options | {"methods": methods}, 0, folder, "s")
+    assert "published" not in (store.read_lock(folder) or {})
+
+
+@pytest.mark.parametrize(("additions", "drawn"), [(9, True), (4, False)])
+def test_printed_means_are_drawn_for_the_sizes_of_the_paper_only(tmp_path: Path, additions: int, drawn: bool) -> None:
+    results = figures.read(stored(tmp_path / "s", [5.5, 9.0], additions=additions))
+    assert figure._printed(results, "boston") == ({0: 5.48, 1: 6.716} if drawn else {})
+    assert ("table 2" in figure.draw(results)[0].caption) == drawn
+
+
 def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(RECORDER)
     options = SMALL | {"repetitions": 1, "methods": [{"use": "./own.py:Recorder", "label": "own"}]}
@@ -221,6 +349,9 @@ def farthest(prediction, pool, train):
     return np.sqrt(((pool[:, None] - train[None]) ** 2).sum(axis=2)).min(axis=1)
 
 def constant(prediction, pool, train):
+    return np.full(len(pool), np.nan)
+
+def scalar(prediction, pool, train):
     return 1.0
 """
 
@@ -245,12 +376,12 @@ def own_study(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study: Path, jobs: str) -> None:
-    """Also in other processes. An acquisition without one value per point fails and is named."""
+    """Also in other processes. An acquisition that is not finite fails and is named."""
     results = own_study.parent / "results"
     run = ("run", str(own_study), "--results", str(results), "--jobs", jobs)
     done = ep_bench(*run)
     assert (done.returncode, done.stderr.count("4 parts failed")) == (3, 1), done.stderr
-    assert "wrong on yacht, repetition 0, fit 1: ValueError: ./own.py:constant must return shape (280,)" in done.stderr
+    assert "wrong on yacht, repetition 0, fit 1: ValueError: the ./own.py:constant of a point" in done.stderr
     with np.load(results / "own" / experiments.ARRAYS) as arrays:
         assert arrays["datasets"].tolist() == ["yacht", "mine"]
         assert np.isfinite(arrays["rmse"][:, 0]).all()
@@ -276,6 +407,62 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
 
 
+LATER = """
+from pathlib import Path
+
+class Later:
+    def fit(self, X, y):
+        if not (Path(__file__).parent / "ready").exists():
+            raise RuntimeError("not ready")
+        return self
+    def predict(self, X, return_std=False):
+        return X[:, 0], 1.0 + X[:, 0] ** 2
+"""
+
+
+def test_failed_parts_are_computed_again_on_request(tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER)
+    methods = [RIDGE | {"label": "ridge"}, {"use": "./later.py:Later", "label": "later"}]
+    options = SMALL | {"methods": methods, "repetitions": 2}
+    study = {"study": "s", "experiment": "active_learning", "options": options}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
+    run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
+    folder = tmp_path / "results" / "s"
+    failed = ep_bench(*run)
+    assert (failed.returncode, "2 parts failed" in failed.stderr, "--retry-failed" in failed.stderr) == (3, True, True)
+    assert "already computed" in ep_bench(*run).stdout
+    (tmp_path / "ready").touch()
+    again = ep_bench(*run, "--retry-failed")
+    assert (again.returncode, "s: 2/4 parts" in again.stderr) == (0, True), again.stderr
+    assert not experiments.failures(folder)
+    assert not (folder / experiments.CHECKPOINTS).exists()
+
+
+def test_failed_parts_without_stored_parts_are_explained(tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER)
+    options = SMALL | {"methods": [{"use": "./later.py:Later"}], "repetitions": 1}
+    with relative_to(tmp_path):
+        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
+        (piece,) = (folder / experiments.CHECKPOINTS).iterdir()
+        piece.unlink()
+        with pytest.raises(UserError, match="compute all parts"):
+            experiments.run("active_learning", options, 0, folder, "r", retry_failed=True)
+
+
+def test_the_plan_has_the_number_of_parts_and_an_estimate(tmp_path: Path) -> None:
+    methods = [{"use": "pbp", "label": "a"}, RIDGE | {"label": "b"}]
+    options = SMALL | {"methods": methods, "repetitions": 2}
+    study = {"study": "s", "experiment": "active_learning", "options": options}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
+    plan = ("plan", str(tmp_path / "s.yaml"), "--results", str(tmp_path))
+    assert "to run, 4 parts, " in (planned := ep_bench(*plan).stdout)
+    assert "in all with --jobs 1, no estimate for 2 of the parts" in planned
+    pieces = tmp_path / "s" / experiments.CHECKPOINTS
+    pieces.mkdir(parents=True)
+    (pieces / "a.json").write_text("{}")
+    assert "to run, 4 parts, 1 part is done, " in ep_bench(*plan).stdout
+
+
 def test_results_of_other_options_are_kept(tmp_path: Path) -> None:
     study = {"study": "s", "experiment": "active_learning", "options": {**SMALL, "repetitions": 1}}
     run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
@@ -297,21 +484,81 @@ def test_a_changed_acquisition_is_computed_again(own_study: Path) -> None:
     with relative_to(own_study.parent):
         folder = experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
         assert experiments.is_computed("active_learning", options, 0, folder)
-        (own_study.parent / "own.py").write_text(OWN.replace("1.0", "2.0") + RECORDER)
+        (own_study.parent / "own.py").write_text(OWN.replace("np.nan", "np.inf") + RECORDER)
         assert not experiments.is_computed("active_learning", options, 0, folder)
 
 
-def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
-    entry = {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"}
-    folder = experiments.run("active_learning", SMALL | {"methods": [entry]}, 0, tmp_path / "r", "r")
+FAILING = """
+import sys
+
+class Exits:
+    def fit(self, X, y):
+        if len(y) > 9:
+            sys.exit("no licence")
+        return self
+    def predict(self, X, return_std=False):
+        return X[:, 0], 1.0 + X[:, 0] ** 2
+"""
+
+
+def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text(FAILING)
+    options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}]}
+    with relative_to(tmp_path):
+        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
     with np.load(folder / experiments.ARRAYS) as arrays:
-        failures, rmse = arrays["failures"], arrays["rmse"]
-    assert len(failures) == 3
-    assert "points on yacht, repetition 0, fit 1: ValueError: the prediction has no variance" in failures[0]
-    assert np.isfinite(rmse[..., 0]).all()
-    assert np.isnan(rmse[..., 1:]).all()
+        failures, tracebacks, rmse = arrays["failures"], arrays["tracebacks"], arrays["rmse"]
+    assert len(failures) == len(tracebacks) == 3
+    assert failures[0] == "exits on yacht, repetition 0, fit 2: SystemExit: no licence (exits.py:7)"
+    assert 'sys.exit("no licence")' in tracebacks[0]
+    assert np.isfinite(rmse[..., :2]).all()
+    assert np.isnan(rmse[..., 2:]).all()
     assert "0" in (folder / experiments.SUMMARY).read_text().splitlines()[1].split(",")
     assert figures.section(store.read_study(folder)).tables[-1].folded == "3 failures"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"},
+        RIDGE | {"label": "points", "acquisition": "mutual_information"},
+    ],
+)
+def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: dict[str, Any]) -> None:
+    shown: list[int] = []
+    with pytest.raises(UserError, match=r"^points on yacht: .*; use (random|variance); the experiment stops"):
+        experiments.run(
+            "active_learning",
+            SMALL | {"methods": [entry]},
+            0,
+            tmp_path / "r",
+            "r",
+            report=lambda done, total: shown.append(done),  # noqa: ARG005
+        )
+    assert shown == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use": "pbp"},
+        {"use": "gp"},
+        {"use": "laplace"},
+        {"use": "ep_nn"},
+        {"use": "gp_t"},
+        {"use": "bb_alpha", "hidden": []},
+    ],
+)
+def test_methods_without_different_means_are_refused_for_mutual_information(options: dict[str, Any]) -> None:
+    entry = options | {"acquisition": "mutual_information"}
+    (problem,) = experiments.problems("active_learning", SMALL | {"methods": [entry]})
+    assert "mutual_information needs mixtures of Gaussians with different means" in str(problem.error())
+
+
+@pytest.mark.parametrize("options", [{"use": "hmc"}, {"use": "laplace", "predictive": "sampled"}, {"use": "bb_alpha"}])
+def test_methods_with_different_means_are_not(options: dict[str, Any]) -> None:
+    entry = options | {"acquisition": "mutual_information"}
+    assert not experiments.problems("active_learning", SMALL | {"methods": [entry]})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +577,7 @@ def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
         ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
         ({"methods": [{"use": "pbp", "tune": {"trials": 2}}]}, "options are not searched in an experiment"),
         ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
-        ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "mutual_information"),
+        ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "own functions are ./file.py:function"),
         ({"methods": [{"use": "pbp", "acquisition": "./own.py:f"}]}, "no such file"),
         ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
     ],
@@ -343,7 +590,21 @@ def test_wrong_options_have_one_message(options: dict[str, Any], message: str) -
 
 def test_a_set_that_is_too_small_is_refused() -> None:
     (problem,) = experiments.problems("active_learning", SMALL | {"test": 300})
-    assert "yacht has 308 data points; train, test and additions need 311" in str(problem.error())
+    assert str(problem.error()).startswith("additions: yacht has 308 data points; train, test and additions need 311")
+    (problem,) = experiments.problems("active_learning", SMALL | {"train": 400})
+    assert str(problem.error()).startswith("train: yacht has 308 data points; train needs 400")
+
+
+def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: Path) -> None:
+    study = "study: s\nexperiment: active_learning\noptions:\n  datasets: [yacht]\n  methods:\n"
+    entries = [f'    - {{use: "{use}", label: {use[0]}, aquisition: random}}\n' for use in ("pbp", RIDGE["use"])]
+    (tmp_path / "s.yaml").write_text(study + "".join(entries))
+    refused = ep_bench("plan", str(tmp_path / "s.yaml"))
+    assert refused.returncode == 2
+    for line in (6, 7):
+        assert f"s.yaml:{line}: options.methods[{line - 6}]" in refused.stderr
+    assert refused.stderr.count("did you mean 'acquisition'?") == 2
+    assert "allowed: acquisition, epochs, hidden, label, published, use" in refused.stderr
 
 
 def test_the_study_is_that_of_the_paper() -> None:

@@ -17,17 +17,24 @@ from ep_bench.types import Array
 
 NAMES = ("variance", "random", "mutual_information")
 
+OWN_FUNCTIONS = "./file.py:function or package.module:function"
+
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
 NODES = (101, 4001)  # minimum and maximum number of nodes
 TOLERANCE = 1e-4  # of an entropy by adaptive quadrature, in nats
 BLOCK = 2_000_000  # entries of the arrays of a block of points
+SPREAD = 1e-6  # largest spread of equal means, in the smallest standard deviation of the components
+
+
+class UnsuitableAcquisitionError(ValueError):
+    """An acquisition that predictions of this kind do not have, on any data."""
 
 
 def known_acquisition(acquisition: str) -> str:
     """Return the name of an acquisition. Raises ValueError if it is unknown or an own function is not found."""
     if ":" not in acquisition:
-        refuse_unknown("unknown acquisition", acquisition, NAMES)
+        refuse_unknown(f"unknown acquisition (own functions are {OWN_FUNCTIONS})", acquisition, NAMES)
         return acquisition
     try:
         adapters.resolve(acquisition, study_folder())
@@ -50,25 +57,46 @@ def values_of(acquisition: str, predicted: Any, pool: Array, train: Array) -> Ar
 
     Raises
     ------
+    UnsuitableAcquisitionError
+        The prediction has no variance, or is no mixture of Gaussians with different means for ``mutual_information``;
+        an own function returns no array of shape (P,).
     ValueError
-        The prediction has no variance, or is no mixture of several Gaussians for ``mutual_information``; an own
-        function returns no array of shape (P,).
+        A component has an infinite or zero variance for ``mutual_information``.
     """
     if acquisition == "random":
         raise ValueError("random needs no prediction")
     if ":" in acquisition:
         found = np.asarray(adapters.resolve(acquisition, study_folder())(predicted, pool, train), dtype=float)
         if found.shape != (len(pool),):
-            raise ValueError(f"{acquisition} must return shape {(len(pool),)}, found {found.shape}")
+            raise UnsuitableAcquisitionError(f"{acquisition} must return shape {(len(pool),)}, found {found.shape}")
         return found
     if acquisition == "mutual_information":
-        if not isinstance(predicted, Predictive) or len(predicted.weights) < 2:
-            raise ValueError("mutual_information needs a mixture of at least two Gaussians; use variance")
-        return mutual_information(predicted)
+        return mutual_information(_mixture_of_functions(predicted))
     variance = getattr(predicted, "variance", None)
     if variance is None:
-        raise ValueError("the prediction has no variance; use random")
+        raise UnsuitableAcquisitionError("the prediction has no variance; use random")
     return np.asarray(variance())
+
+
+def _mixture_of_functions(predicted: Any) -> Predictive:
+    """Return a prediction whose components have different means at some point.
+
+    With equal means the component decides the scale of the noise only: its mutual information is largest where the
+    other part of the variance is smallest. Raises as ``values_of`` does.
+    """
+    if not isinstance(predicted, Predictive) or len(predicted.weights) < 2:
+        raise UnsuitableAcquisitionError("mutual_information needs a mixture of at least two Gaussians; use variance")
+    used = predicted.weights > 0.0
+    means, variances = predicted.means[used], predicted.variances[used]
+    if not np.all(np.isfinite(variances) & (variances > 0.0)):
+        raise ValueError("mutual_information needs components with finite variances above 0; use variance or random")
+    rounding = 4.0 * np.finfo(np.float64).eps * np.abs(means).max(axis=0)
+    if np.all(np.ptp(means, axis=0) <= SPREAD * np.sqrt(variances.min(axis=0)) + rounding):
+        raise UnsuitableAcquisitionError(
+            "mutual_information needs components with different means; those of this prediction differ in the variance "
+            "only; use variance"
+        )
+    return Predictive(predicted.weights[used], means, variances)
 
 
 def mutual_information(predicted: Predictive) -> Array:

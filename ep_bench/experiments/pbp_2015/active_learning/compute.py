@@ -23,33 +23,18 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from ep_bench.errors import UserError
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
-from ep_bench.experiments.pbp_2015.active_learning.acquisition import NAMES, known_acquisition, values_of, version_of
+from ep_bench.experiments.failed_fits import reason_of, traceback_of
+from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
+from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
+from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-
-
-ACQUISITIONS = {"anyOf": [{"type": "string", "enum": [*NAMES]}, {"type": "string", "pattern": ":"}]}
-
-
-class Learner(AnyMethod):
-    """A method entry as in a study, external classes included, with the rule by which it chooses points."""
-
-    acquisition: Annotated[str, AfterValidator(known_acquisition), WithJsonSchema(ACQUISITIONS)] = Field(
-        "variance",
-        description="variance: the point with the largest predictive variance; random; mutual_information: the most "
-        "informative point; or an own function, ./file.py:function or package.module:function",
-    )
-
-    def versions(self) -> dict[str, tuple[str, ...]]:
-        """Return the versions of the method, and of an own function that chooses points."""
-        own = version_of(self.acquisition)
-        return super().versions() | ({self.acquisition: (own,)} if own else {})
 
 
 def _paper() -> tuple[Learner, ...]:
@@ -82,18 +67,25 @@ class Config(BaseModel):
         description="method entries as in a study: use, label, acquisition and options; section 5.4: PBP, HMC, EP and "
         "LA with ten hidden units, each actively (-A) and at random (-R)",
     )
-    train: int = Field(20, ge=2, description="training points at the start; section 5.4: 20")
-    test: int = Field(100, ge=1, description="test points; section 5.4: 100")
-    additions: int = Field(9, ge=1, description="points moved from the pool to the training points; section 5.4: 9")
+    train: int = Field(20, ge=2, validate_default=True, description="training points at the start; section 5.4: 20")
+    test: int = Field(100, ge=1, validate_default=True, description="test points; section 5.4: 100")
+    additions: int = Field(
+        9, ge=1, validate_default=True, description="points moved from the pool to the training points; section 5.4: 9"
+    )
     repetitions: int = Field(40, ge=1, description="repetitions, each with its own random division; section 5.4: 40")
 
-    @model_validator(mode="after")
-    def _refuse_small_sets(self) -> Config:
-        needed = self.train + self.test + self.additions
-        for entry in self.datasets:
-            if needed > (count := entry.size()):
-                raise ValueError(f"{entry.name} has {count} data points; train, test and additions need {needed}")
-        return self
+    @field_validator("train", "test", "additions")
+    @classmethod
+    def _refuse_small_sets(cls, value: int, info: ValidationInfo) -> int:
+        """Raise ValueError at the first size with which a data set has too few points."""
+        sizes: dict[str, int] = {name: info.data[name] for name in ("train", "test", "additions") if name in info.data}
+        sizes[str(info.field_name)] = value
+        for entry in info.data.get("datasets", ()):
+            if (needed := sum(sizes.values())) > (count := entry.size()):
+                names = " and ".join(", ".join(sizes).rsplit(", ", 1))
+                verb = "need" if len(sizes) > 1 else "needs"
+                raise ValueError(f"{entry.name} has {count} data points; {names} {verb} {needed}")
+        return value
 
 
 IndexArray = NDArray[np.int64]
@@ -119,8 +111,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the scores of all repetitions, and one summary row per data set, method and number of additions.
 
     ``rmse`` and ``ll`` (D, M, R, A + 1), NaN from the first fit that failed; ``datasets`` (D,), ``labels`` and
-    ``acquisitions`` (M,) their names; ``seconds`` (D, M, R), mean CPU time per fit; ``failures`` has one text per
-    repetition that failed.
+    ``acquisitions`` (M,) their names; ``seconds`` (D, M, R), mean CPU time per fit; ``failures`` and
+    ``tracebacks`` have one text per repetition that failed.
     """
     sizes = Sizes(config.train, config.test, config.additions)
     entries = [entry.model_dump_json() for entry in config.methods]
@@ -131,7 +123,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for entry in entries
     ]
     shape = (len(config.datasets), config.repetitions, len(entries))
-    found = np.array(checkpoints.each(learn, calls), dtype=object).reshape(shape).swapaxes(1, 2)
+    found = np.array(checkpoints.each(learn, calls, _refuse_unsuitable), dtype=object).reshape(shape).swapaxes(1, 2)
     arrays: dict[str, Any] = {
         name: np.array([[[_padded(run[name], sizes) for run in runs] for runs in row] for row in found])
         for name in SCORES
@@ -141,14 +133,27 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         arrays[key] = np.array([entry.name for entry in named])
     arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
     arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
+    arrays["tracebacks"] = np.array([run.get("traceback", "") for run in found.ravel() if run["failure"]], dtype=str)
     return arrays, _summary(config, arrays)
+
+
+def parts(config: Config) -> list[tuple[int, float | None]]:
+    """Return the number of parts, and the rough seconds of one, by data set and method; None without an estimate."""
+    largest, fits = config.train + config.additions, config.additions + 1
+    found: list[tuple[int, float | None]] = []
+    for dataset in config.datasets:
+        inputs = dataset.inputs()
+        for entry in config.methods:
+            seconds = entry.seconds(largest, inputs)
+            found.append((config.repetitions, None if seconds is None else fits * seconds))
+    return found
 
 
 def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
-    The lists are shorter if a fit or a choice fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per
-    fit, one that failed included.
+    The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` the place of an
+    exception. ``seconds`` is the mean CPU time per fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
     dataset = DatasetEntry.model_validate(named).load()
@@ -163,9 +168,18 @@ def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) 
         for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, fits):
             for score in SCORES:
                 found[score].append(scores[score])
-    except Exception as error:  # noqa: BLE001 a failed fit is a result
-        found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    except UnsuitableAcquisitionError as error:
+        found["failure"] = str(error)
+        found["unsuitable"] = f"{learner.name} on {dataset.name}: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
+        found |= {"failure": reason_of(error), "traceback": traceback_of(error)}
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
+
+
+def _refuse_unsuitable(run: dict[str, Any]) -> None:
+    """Raise UserError if the acquisition of a method does not suit its predictions, which no repetition changes."""
+    if run.get("unsuitable"):
+        raise UserError(f"{run['unsuitable']}; the experiment stops, because all repetitions of this entry would fail")
 
 
 def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:

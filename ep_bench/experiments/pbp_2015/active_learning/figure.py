@@ -16,17 +16,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench import published
+from ep_bench.experiments.pbp_2015.active_learning import paper_columns
+from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare, smallest_p
 from ep_bench.experiments.record import ExperimentResults, Row, uses
-from ep_bench.plotting.method_style import method_styles
+from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Table, item
-from ep_bench.plotting.style import STYLE, finish
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.types import Array
 
 PANELS = 3  # per row
-SOURCE, TABLE = "hernandez-lobato2015", "2"
-SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
-LEVEL = 0.05  # of the paired test
+WIDTH = 5.0  # of the values of a panel, in median absolute differences from their median
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM, OWN = "random", "own"  # OWN: every function of a user
 STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
@@ -66,7 +66,7 @@ def tables(results: ExperimentResults) -> list[Table]:
 
 def cells(results: ExperimentResults) -> list[Row]:
     """Return the scores of each repetition after the last addition; none if the sizes are not those of the paper."""
-    if any(results.options.get(name, size) != size for name, size in SIZES.items()):
+    if any(results.options.get(name, size) != size for name, size in paper_columns.SIZES.items()):
         return []
     arrays = results.arrays
     scores = {score: np.asarray(arrays[score])[..., -1] for score in AXES}  # (D, M, R)
@@ -82,17 +82,24 @@ def cells(results: ExperimentResults) -> list[Row]:
     ]  # fmt: skip
 
 
+def columns(results: ExperimentResults) -> dict[str, str]:
+    """Return the columns of table 2 with which entries are compared, by label."""
+    return paper_columns.columns(results)
+
+
 def _figure(results: ExperimentResults, score: str) -> Picture:
     arrays = results.arrays
     names, labels = ([str(one) for one in arrays[key]] for key in ("datasets", "labels"))
     looks = _looks(results)
     columns = min(PANELS, len(names))
     rows = math.ceil(len(names) / columns)
+    cut: list[bool] = []
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.4 + 2.3 * max(columns, 2), 0.7 + 1.8 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
         for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
-            _panel(ax, np.asarray(arrays[score][i]), looks, _published(name, labels) if score == "rmse" else {})
+            printed = _printed(results, name) if score == "rmse" else {}
+            cut.append(_panel(ax, np.asarray(arrays[score][i]), looks, printed))
             ax.set_title(f"({chr(97 + i)}) {name}")
             if i + columns >= len(names):
                 ax.set_xlabel("added points")
@@ -102,22 +109,60 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
         figure.supylabel(AXES[score], fontsize=8.0)
         handles = [_handle(label, look) for label, look in zip(labels, looks, strict=True)]
         figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4), frameon=False)
-    return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score))
+    return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score, cut=any(cut)))
 
 
-def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int, float]) -> None:
-    """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method."""
+def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int, float]) -> bool:
+    """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method.
+
+    Return whether entries are outside of the panel, where an arrow shows their last mean.
+    """
     last = scores.shape[2] - 1
-    for j, look in enumerate(looks):
-        values = scores[j, np.isfinite(scores[j]).all(axis=1)]
-        if not len(values):
+    complete = {j: values[np.isfinite(values).all(axis=1)] for j, values in enumerate(scores)}
+    curves = {j: values.mean(axis=0) for j, values in complete.items() if len(values)}
+    outside = _outside(curves)
+    for j, mean in curves.items():
+        if j in outside:
             continue
-        mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
-        ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
+        error = complete[j].std(axis=0) / np.sqrt(len(complete[j]))
+        ax.errorbar(np.arange(last + 1), mean, error, **_line(looks[j]), elinewidth=0.6)
         if j in printed:
-            ax.plot(last + 0.6, printed[j], **_line(look) | {"markersize": 6.5})
+            ax.plot(last + 0.6, printed[j], **_line(looks[j]) | {"markersize": 6.5})
+    low, high = ax.get_ylim()
+    margin = 0.15 * (high - low)  # for the arrows
+    ax.set_ylim(low - margin * (-1 in outside.values()), high + margin * (1 in outside.values()))
+    for place, (j, side) in enumerate(outside.items()):
+        _arrow(ax, place, float(curves[j][-1]), looks[j], side)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.06)
+    return bool(outside)
+
+
+def _outside(curves: Mapping[int, Array]) -> dict[int, int]:
+    """Return the entries whose whole curve is far from the median of all values: 1 above, -1 below.
+
+    The limits are ``WIDTH`` times the median absolute difference from the median. Otherwise such curves would compress
+    the others.
+    """
+    if len(curves) < 3:
+        return {}
+    values = np.concatenate([*curves.values()])
+    centre = float(np.median(values))
+    width = WIDTH * float(np.median(np.abs(values - centre)))
+    above = {j: 1 for j, curve in curves.items() if curve.min() > centre + width}
+    return above | {j: -1 for j, curve in curves.items() if curve.max() < centre - width}
+
+
+def _arrow(ax: Axes, place: int, value: float, look: Look, side: int) -> None:
+    """Draw an arrow at the edge of a panel, with the last mean of an entry that is outside of it."""
+    marker, y = ("^", 0.94) if side > 0 else ("v", 0.06)
+    x = 0.97 - 0.3 * place
+    face = "white" if look.rule == RANDOM else look.colour
+    transform = ax.transAxes
+    ax.plot(
+        x, y, marker, color=look.colour, markerfacecolor=face, markersize=4, mew=0.8, transform=transform, clip_on=False
+    )
+    ax.text(x - 0.03, y, with_minus(f"{value:.3g}"), fontsize=6.0, ha="right", va="center", transform=transform)
 
 
 def _line(look: Look) -> dict[str, Any]:
@@ -140,10 +185,23 @@ def _looks(results: ExperimentResults) -> list[Look]:
     first: dict[str, str] = {}  # the label of the first entry of each kind
     for kind, label in zip(kinds, results.arrays["labels"], strict=True):
         first.setdefault(kind, str(label))
-    styles = method_styles(list(first.values()), uses(results.options))
+    styles = _distinct(method_styles(list(first.values()), uses(results.options)))
     looks = [styles[first[kind]] for kind in kinds]
     rules = results.arrays["acquisitions"]
     return [Look(look.colour, look.marker, _stroke(rule)) for look, rule in zip(looks, rules, strict=True)]
+
+
+def _distinct(styles: Mapping[str, MethodStyle]) -> dict[str, MethodStyle]:
+    """Return styles with different colours as far as there are enough: lines of the same colour would look alike.
+
+    The first method of each colour keeps its own; markers do not change.
+    """
+    found: dict[str, MethodStyle] = {}
+    free = [colour for colour, _ in LOOKS if colour not in {style.colour for style in styles.values()}]
+    for label, style in styles.items():
+        taken = any(style.colour == other.colour for other in found.values())
+        found[label] = style._replace(colour=free.pop(0)) if taken and free else style
+    return found
 
 
 def _stroke(rule: str) -> str:
@@ -168,14 +226,10 @@ def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
-    """Return the means of table 2 by the place of the method; its columns are called as our labels."""
-    means = {
-        row["method"]: row["mean"]
-        for row in published.described_rows()
-        if (row["source"], row["table"], row["dataset"], row["metric"]) == (SOURCE, TABLE, dataset, "rmse")
-    }
-    return {j: means[label] for j, label in enumerate(labels) if label in means}
+def _printed(results: ExperimentResults, dataset: str) -> dict[int, float]:
+    """Return the means of table 2 by the place of the method."""
+    means = paper_columns.means(results, dataset)
+    return {j: means[str(label)] for j, label in enumerate(results.arrays["labels"]) if str(label) in means}
 
 
 def _final(arrays: Mapping[str, Any]) -> Table:
@@ -210,45 +264,49 @@ def _mean_and_error(values: Array) -> Item:
 def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> Table:
     """Return the table of final RMSE of two acquisitions of one method, paired over the repetitions."""
     labels = [str(label) for label in arrays["labels"]]
-    head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions"]
-    rows = [
-        [str(name), labels[i], labels[j], *_paired(np.asarray(arrays["rmse"])[d, [i, j], :, -1])]
-        for d, name in enumerate(arrays["datasets"])
-        for i, j in pairs
-    ]
+    head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions", "differing"]
+    rows, differing = [], []
+    for (d, name), (i, j) in itertools.product(enumerate(arrays["datasets"]), pairs):
+        final = np.asarray(arrays["rmse"])[d, [i, j], :, -1]
+        found = compare(*final)
+        rows.append([str(name), labels[i], labels[j], *_paired(final, found)])
+        differing.append(found.differing)
     caption = (
         "RMSE after the last addition with two acquisitions of one method, on the same divisions of the data: means, "
         "mean difference ± standard error, and the two-sided p-value of Wilcoxon's signed-rank test of the paired "
         "differences, without correction for the number of tests. Repetitions are random divisions of one data set, "
-        "so they are not fully independent."
+        "so they are not fully independent. The test omits repetitions with equal RMSE; the last column has the number "
+        "of the others."
     )
-    repetitions = np.asarray(arrays["rmse"]).shape[2]
-    if (smallest := 2.0 ** (1 - repetitions)) >= LEVEL:
-        caption += f" With {repetitions} repetitions, p is at least {smallest:.3g}: no difference can be significant."
-    return Table(head, rows, caption)
+    return Table(head, rows, caption + _limit(differing))
 
 
-def _paired(final: Array) -> list[Item]:
+def _limit(differing: Sequence[int]) -> str:
+    """Return a sentence about rows with so few differing repetitions that no difference is significant, or nothing."""
+    few = max((count for count in differing if smallest_p(count) >= LEVEL), default=0)
+    if not few:
+        return ""
+    repetitions = f"{few} differing repetition{'s' * (few > 1)}"
+    fewer = " or fewer" if few > 1 else ""
+    return f" With {repetitions}{fewer}, p is at least {smallest_p(few):.3g}: no difference can be significant."
+
+
+def _paired(final: Array, found: PairedComparison) -> list[Item]:
     """Return the entries of a row for the final scores (2, R) of both acquisitions."""
-    from scipy import stats
-
-    first, second = final[:, np.isfinite(final).all(axis=0)]
-    count = len(first)
-    if count < 2:
-        return [item("–") for _ in range(4)] + [item(str(count), count)]
-    difference = first - second
-    error = difference.std() / np.sqrt(count)
-    p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    counts = [item(str(count), count) for count in (found.repetitions, found.differing)]
+    if found.repetitions < 2:
+        return [item("–") for _ in range(4)] + counts
+    first, second = final[:, np.isfinite(final).all(axis=0)].mean(axis=1)
     return [
-        item(f"{first.mean():.4g}", float(first.mean())),
-        item(f"{second.mean():.4g}", float(second.mean())),
-        item(with_minus(f"{difference.mean():+.3g} ± {error:.2g}"), float(difference.mean())),
-        item("< 0.0001" if p < 1e-4 else f"{p:.4f}", p),
-        item(str(count), count),
+        item(f"{first:.4g}", float(first)),
+        item(f"{second:.4g}", float(second)),
+        item(with_minus(f"{found.mean:+.3g} ± {found.stderr:.2g}") if found.differing else "0", found.mean),
+        item("< 0.0001" if found.p < 1e-4 else f"{found.p:.4f}", found.p),
+        *counts,
     ]
 
 
-def _caption(results: ExperimentResults, score: str) -> str:
+def _caption(results: ExperimentResults, score: str, *, cut: bool) -> str:
     options, arrays = results.options, results.arrays
     count = arrays[score].shape[2]
     text = (
@@ -259,7 +317,8 @@ def _caption(results: ExperimentResults, score: str) -> str:
     kinds = {_stroke(rule) for rule in arrays["acquisitions"]}
     legend = "; ".join(words for kind, words in WORDS.items() if kind in kinds)
     text += f"{legend[0].upper()}{legend[1:]}."
-    labels = [str(label) for label in arrays["labels"]]
-    if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
+    if score == "rmse" and any(_printed(results, str(name)) for name in arrays["datasets"]):
         text += " Larger markers: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
+    if cut:
+        text += " An arrow with a number: the last mean of an entry outside of the panel."
     return text

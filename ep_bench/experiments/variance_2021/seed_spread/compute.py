@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ep_bench import data
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
+from ep_bench.experiments.failed_fits import reason_of
 from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, score_prediction
 from ep_bench.types import Array, SplitScheme
 
@@ -88,9 +89,8 @@ def fit(named: Any, entry: str, split: int, seed: int) -> dict[str, Any]:
             warnings.simplefilter("ignore")  # the report of a study states convergence
             model.fit(dataset.X[part.train], dataset.y[part.train])
         scores = score_prediction(model.predict_dist(dataset.X[part.test]), dataset.y[part.test])
-    except Exception as error:  # noqa: BLE001 a failed fit is a result
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        failure = f"{method.name} on {dataset.name}, split {split}, seed {seed}: {reason}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
+        failure = f"{method.name} on {dataset.name}, split {split}, seed {seed}: {reason_of(error)}"
     return scores | {"seconds": time.process_time() - started, "failure": failure}
 
 
