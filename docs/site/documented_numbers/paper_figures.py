@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from .active_learning import claim
+from .active_learning import claim, order_of_methods, smaller_gains
 from .markdown import table
 from .stored import PUBLISHED, RESULTS, TextRow, rows_of, selected, summary
 
@@ -141,6 +141,8 @@ FIGURES: dict[str, list[tuple[str, str, Callable[[], Found]]]] = {
     "hernandez-lobato2015": [
         ("figure 1", "PBP and BP are much closer to HMC than VI", toy_distances),
         ("table 2", "significantly lower RMSE of HMC-A and PBP-A, on boston, energy, power and yacht", claim),
+        ("table 2", "PBP is usually better than EP and LA", order_of_methods),
+        ("figure 2", "active choice works less well in EP and LA than in PBP and HMC", smaller_gains),
     ],
     "bui2015": [("figure 1", "a picture of one fit, without a statement to test", mountain_car)],
     "hernandez-lobato2016": [
