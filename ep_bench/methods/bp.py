@@ -15,15 +15,15 @@ fit uses all training data. The variance is 1 if there is only one data point.
 
 Deviation: the initial weights are N(0, 2 / n_in) below rectified units and N(0, 1 / n_in) below the output, and the
 initial biases are 0; the paper states none.
-Deviation: the step size decreases linearly to 0 over the epochs. The paper states no schedule; with a constant step
-size, the last data points have the largest influence.
+Deviation: the step size decreases linearly to 0 over the epochs. The paper states no schedule; with ``schedule:
+constant``, the last data points have the largest influence.
 Deviation: a step that would overshoot the target of its own data point is shortened (``mlp.row_step_size``). Without
 this, outliers among the inputs of protein and communities make the weights infinite.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFlo
 from ep_bench.models import mlp, momentum
 from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.validation_split import hold_out
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
@@ -46,6 +47,11 @@ class Config(BaseModel):
     )
     epochs: PositiveInt = Field(40, description="passes over the training data; section 5.1: 40")
     learning_rate: PositiveFloat = Field(2e-2, description="first step size; tuned in the paper, default ours")
+    schedule: Literal["linear", "constant"] = Field(
+        "linear",
+        json_schema_extra={NEUTRAL: "linear"},
+        description="step sizes that decrease to 0, or constant ones; not stated in the paper, ours: linear",
+    )
     momentum: float = Field(0.9, ge=0.0, lt=1.0, description="tuned in the paper, default ours")
     weight_decay: NonNegativeFloat = Field(
         0.1, description="precision of the prior, relative to that of the noise; tuned in the paper, default ours"
@@ -111,7 +117,8 @@ def _descend(
     decay = config.weight_decay / len(y)
 
     def run_epoch(epoch: int, order: NDArray[np.int64]) -> float:
-        rate = config.learning_rate * (1.0 - epoch / config.epochs)
+        decrease = epoch / config.epochs if config.schedule == "linear" else 0.0
+        rate = config.learning_rate * (1.0 - decrease)
         return float(momentum.run_epoch(X, y, order, net, rate, config.momentum, decay))
 
     trace = run_epochs(range(config.epochs), run_epoch, net.w, len(y), rng)

@@ -61,7 +61,7 @@ def slow_descent(train, hidden, config, rng):
     sizes = (train.X.shape[1], *hidden, 1)
     slow, losses = SlowBP(mlp.initial_weights(mlp.layout(sizes[0], hidden), rng), sizes), []
     for epoch in range(config.epochs):
-        rate = config.learning_rate * (1 - epoch / config.epochs)
+        rate = config.learning_rate * (1 - epoch / config.epochs * (config.schedule == "linear"))
         order = rng.permutation(len(train.y))
         losses.append(slow.epoch(train.X, train.y, order, rate, config.momentum, config.weight_decay))
     return slow, losses
@@ -84,6 +84,7 @@ class TestSteps:
             {},
             {"momentum": 0.0, "weight_decay": 0.0, "learning_rate": 1e-3},
             {"weight_decay": 30.0},
+            {"schedule": "constant"},
             {"momentum": 0.3, "learning_rate": 1.0},
         ],
     )
