@@ -254,6 +254,7 @@ TABLES = {
     "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
     "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
     "sampling-ll": lambda: scores("bnn-sampling", "ll", ("PBP-1", "VI-1"), "HMC-1"),
+    "bp-schedule": lambda: scores("bp-schedule", "rmse", published="BP-1", source="hernandez-lobato2015"),
     "ensemble-rmse": lambda: scores("ensemble", "rmse", **DEEP_ENSEMBLE),
     "ensemble-ll": lambda: scores("ensemble", "ll", **DEEP_ENSEMBLE),
     "ensemble-seconds": lambda: cpu_seconds("ensemble"),

@@ -25,7 +25,7 @@ DOCS = ROOT / "docs"
 RESULTS = ROOT / "results"
 PUBLISHED = Path(published.__file__).parent / "tables"
 # Settings that differ from those of the printed numbers; copies.
-OMITTED = ("pbp-plain", "dgp-cosine", "dgp-classes-training", "dgp-classes-seed", "suite")
+OMITTED = ("pbp-plain", "bp-schedule", "dgp-cosine", "dgp-classes-training", "dgp-classes-seed", "suite")
 BOARD = (
     "bnn-optimisation",
     "pbp-layers",
