@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data
-from ep_bench.methods import bp
+from ep_bench.methods import bp, version
 from ep_bench.models import mlp
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
@@ -119,6 +119,11 @@ def test_a_fit_for_the_mean_has_the_same_weights(hidden):
     np.testing.assert_array_equal(mean.weights, whole.weights)
     assert trace == short
     assert whole.noise_variance != mean.noise_variance == 1.0
+
+
+def test_results_with_given_options_keep_their_version():
+    assert version("bp", bp.Config()) == "1"
+    assert version("bp") == "2"  # with a search, in which rounding errors may decide
 
 
 def test_weight_decay_is_a_ratio_of_precisions():
