@@ -10,6 +10,7 @@ from .markdown import table
 from .stored import RESULTS, finished, stored_study
 
 PARTS = ("tune", "fit", "predict")
+NOT_LISTED = ("suite", "quickstart")  # copies of other studies' cells, and results that are not committed
 
 
 def _row_hours(row: dict[str, object]) -> tuple[float, bool]:
@@ -28,7 +29,7 @@ def computing_time() -> list[str]:
     body = []
     for folder in sorted(path.parent for path in RESULTS.glob(f"*/{store.LOCK}")):
         name = folder.name
-        if name == "suite":
+        if name in NOT_LISTED:
             continue
         command = f"`ep-bench run {name.replace('-', '_').replace('table_1', 'table1')}`"
         lock = stored_study(name).lock
