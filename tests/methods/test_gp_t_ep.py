@@ -407,7 +407,7 @@ class TestSearches:
 
     def test_intermediate_points_of_a_warm_start(self, monkeypatch):
         """An inference that converges only from sites at a distance of at most 0.15."""
-        problem = gp_t.problem_of(conflicting(), gp_t.Config())
+        problem = gp_t.problem_of(conflicting(), gp_t.Config(evidence_check=None))
         infer, origin, lengthscale = inference.infer, np.log([1.0, 1.0, 0.2, 4.0]), np.eye(4)[0]
         origins, requested = {}, []
 
@@ -458,7 +458,17 @@ class TestEvidenceCheck:
     def test_a_fit_warns_beyond_the_threshold(self, monkeypatch):
         monkeypatch.setattr(inference, "UNRELIABLE", 1e-6)
         with pytest.warns(UserWarning, match="differ by .* nats; set evidence_check, or a smaller fraction"):
-            gp_t.fit(conflicting(), gp_t.Config(steps=3), np.random.default_rng(0))
+            gp_t.fit(conflicting(), gp_t.Config(steps=3, evidence_check=None), np.random.default_rng(0))
+
+    def test_the_default_is_a_limit_of_5_nats_where_evidences_are_compared(self):
+        assert gp_t.Config().evidence_check == 5.0
+        for options in ({"fraction": 0.5}, {"inference": "laplace"}, {"inference": "mcmc", "evidence_check": 3.0}):
+            assert gp_t.Config(**options).evidence_check is None
+
+    def test_nothing_is_learned_where_no_evidence_is_within_the_limit(self):
+        size = abs(self.difference())
+        with pytest.raises(FloatingPointError, match="try fraction: 0.5"):
+            gp_t.fit(conflicting(), gp_t.Config(evidence_check=size * 1e-6), np.random.default_rng(0))
 
     def test_only_larger_fractions_of_ep_are_compared(self):
         for options in ({"fraction": 0.5}, {"inference": "laplace"}):

@@ -11,15 +11,13 @@ from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import prepared
 from ep_bench.methods.gp_t import ep, kl, laplace, variational
-from ep_bench.methods.gp_t.options import Config
+from ep_bench.methods.gp_t.options import CHECK_FRACTION, UNRELIABLE, Config
 from ep_bench.methods.gp_t.posterior import InferenceResult
 from ep_bench.methods.gp_t.warm_start import WarmStartPath
 from ep_bench.types import Array, Rows
 
 START_NU = 4.0  # first value of nu if it is integrated over
 SEARCH_LIMITS = ep.EPLimits(1e-6, 60)  # of EP within a search: the error of the evidence is quadratic in the mismatch
-CHECK_FRACTION = 0.5  # of EP whose evidence is compared: with two modes it is closer to the exact one
-UNRELIABLE = 5.0  # difference (nats) beyond which a fit warns
 WARM_STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # accept the sites of an earlier inference
 COLD_STARTED = {"vb": variational.bounds, "fvb": variational.factors}
 
@@ -108,7 +106,7 @@ class Evidence:
             return
         difference = found.log_evidence - self._other.follow(theta).log_evidence
         if abs(difference) > limit:
-            words = f"{_comparison(self._problem, difference)}, more than evidence_check: {limit:g}"
+            words = f"{_comparison(self._problem, difference)}, more than evidence_check: {limit:g}; try fraction: 0.5"
             raise FloatingPointError(f"{words}; at {self._problem.hyper.words(theta)}")
 
 

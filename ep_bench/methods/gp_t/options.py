@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import ep
 from ep_bench.options import NEUTRAL
+
+CHECK_FRACTION = 0.5  # of EP whose evidence is compared: with two modes it is closer to the exact one
+UNRELIABLE = 5.0  # difference (nats) beyond which EP's evidence is not used
 
 
 def _grid_is_integrate(nu: Any) -> Any:
@@ -42,9 +54,10 @@ class Config(GaussianProcessConfig):
         "Jylanki et al. (2011): robust",
     )
     evidence_check: PositiveFloat | None = Field(
-        None,
+        UNRELIABLE,
+        validate_default=True,
         description="largest difference (nats) of the log evidence of ep from that with fraction 0.5; "
-        "hyperparameters are not learned where it is larger; null: no limit; ours",
+        "hyperparameters are not learned where it is larger; null: no limit, as in Jylanki et al. (2011); ours",
         json_schema_extra={NEUTRAL: None},
     )
     chains: PositiveInt = Field(2, description="number of independent chains of mcmc; ours")
@@ -55,6 +68,12 @@ class Config(GaussianProcessConfig):
         description="draws of mcmc stored for predictions, of all chains, evenly thinned, at least one per chain; ours",
     )
     starts: int = Field(1, ge=1, description="number of searches for the hyperparameters; ours")
+
+    @field_validator("evidence_check")
+    @classmethod
+    def _only_where_it_has_an_effect(cls, limit: float | None, info: ValidationInfo) -> float | None:
+        checked = info.data.get("inference") == "ep" and info.data.get("fraction", 1.0) > CHECK_FRACTION
+        return limit if checked else None
 
     @model_validator(mode="after")
     def _of_the_likelihood(self) -> Self:

@@ -50,6 +50,17 @@ def test_the_arrays_agree_with_the_estimator(found: Any) -> None:
     assert row["log_evidence"] == pytest.approx(model.log_evidence_, rel=1e-4)
 
 
+def test_only_samplers_have_an_r_hat_the_largest_of_latent_value_and_hyperparameters(found: Any) -> None:
+    _, summary = found
+    assert all((row["r_hat"] != "") == (row["method"] == "MCMC") for row in summary)
+    data = conflict_examples.example(1)
+    options = {"inference": "mcmc", "chains": 2, "warmup": 20, "samples": 50, "prior": "weak", "random_state": 0}
+    model = Estimator("gp_t", standardize=False, **options).fit(data.x[:, None], data.y)
+    largest = posteriors._r_hat(model)
+    assert largest >= model.diagnose(np.array([[2.0]]))["r_hat_predictions"]
+    assert largest >= max(value for name, value in model.diagnostics_.items() if name.startswith("r_hat_"))
+
+
 def test_chains_have_two_modes_in_example_2_and_ep_has_one(found: Any) -> None:
     arrays, _ = found
     density, wide = arrays["density_2_0"], arrays["density_2_1"]

@@ -29,7 +29,7 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array
 
 MARGIN = 1.6  # of the grid of f(2) beyond the two observations, in the unit of y
-FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none"}
+FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none", "evidence_check": None}
 
 
 def _entry(label: str, **options: Any) -> KnownNoiseMethod:
@@ -43,7 +43,7 @@ class Config(BaseModel):
 
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (
-            _entry("MCMC", inference="mcmc", prior="weak", chains=4, stored=2000),
+            _entry("MCMC", inference="mcmc", prior="weak", chains=4, warmup=1000, samples=4000, stored=2000),
             _entry("EP", starts=5),
             _entry("EP, η = 0.5", fraction=0.5, starts=5),
             _entry("LA", inference="laplace"),
@@ -120,17 +120,22 @@ def _fitted(
     options = {**entry.options(1.0), "standardize": False}
     warm_up(entry.use, options)
     started = time.perf_counter()
-    empty = dict.fromkeys(("lengthscale", "magnitude", "scale", "nu", "log_evidence"), "")
+    empty = dict.fromkeys(("lengthscale", "magnitude", "scale", "nu", "log_evidence", "r_hat"), "")
     try:
         model = Estimator(entry.use, **options, random_state=seed).fit(x[:, None], y)
     except FloatingPointError as error:
         return {**empty, "seconds": _rounded(time.perf_counter() - started), "reason": str(error)}, None
     seconds = time.perf_counter() - started
-    values = {name: _rounded(value) for name, value in model.hyperparameters_.items()}
-    evidence = _rounded(model.log_evidence_) if hasattr(model, "log_evidence_") else ""
-    return {
-        **empty, **values, "log_evidence": evidence, "seconds": _rounded(seconds), "reason": "",
-    }, latent_of(model, at[:, None])  # fmt: skip
+    values: dict[str, Any] = {name: _rounded(value) for name, value in model.hyperparameters_.items()}
+    values["log_evidence"] = _rounded(model.log_evidence_) if hasattr(model, "log_evidence_") else ""
+    values["r_hat"] = _rounded(_r_hat(model)) if isinstance(model.state_, sampling.Draws) else ""
+    return {**empty, **values, "seconds": _rounded(seconds), "reason": ""}, latent_of(model, at[:, None])
+
+
+def _r_hat(model: Any) -> float:
+    """Return the largest R-hat of a sampler's f(2) and hyperparameters."""
+    at_midpoint = model.diagnose(np.array([[MIDPOINT]]))["r_hat_predictions"]
+    return max([at_midpoint, *(v for k, v in model.diagnostics_.items() if k.startswith("r_hat_"))])
 
 
 def _curves(latent: LatentMixture | None, f: Array) -> dict[str, Array]:
