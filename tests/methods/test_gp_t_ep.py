@@ -467,7 +467,7 @@ class TestEvidenceCheck:
 
     def test_nothing_is_learned_where_no_evidence_is_within_the_limit(self):
         size = abs(self.difference())
-        with pytest.raises(FloatingPointError, match="try fraction: 0.5"):
+        with pytest.raises(FloatingPointError, match=r"try fraction: 0\.5"):
             gp_t.fit(conflicting(), gp_t.Config(evidence_check=size * 1e-6), np.random.default_rng(0))
 
     def test_only_larger_fractions_of_ep_are_compared(self):

@@ -134,8 +134,9 @@ def _fitted(
 
 def _r_hat(model: Any) -> float:
     """Return the largest R-hat of a sampler's f(2) and hyperparameters."""
+    of_fit = (value for name, value in model.diagnostics_.items() if name.startswith("r_hat_"))
     at_midpoint = model.diagnose(np.array([[MIDPOINT]]))["r_hat_predictions"]
-    return max([at_midpoint, *(v for k, v in model.diagnostics_.items() if k.startswith("r_hat_"))])
+    return max(float(r_hat) for r_hat in [at_midpoint, *of_fit])
 
 
 def _curves(latent: LatentMixture | None, f: Array) -> dict[str, Array]:
