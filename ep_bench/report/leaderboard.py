@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from ep_bench import published
@@ -48,9 +49,10 @@ class LeaderboardRow:
 
     Attributes
     ----------
-    loss : mean over data sets of the loss against the best ranked method: a relative difference for scores of which
-        lower is better (geometric mean of the ratios), without data sets on which the best score is 0; a difference in
-        nats for log-likelihoods, without data sets on which they have no upper bound
+    loss : mean over data sets of the loss against the best ranked mean without a dagger, or the best one if all have it
+        (negative if an unconverged method is better): a relative difference for scores of which lower is better
+        (geometric mean of the ratios), without data sets on which a score is 0; a difference in nats for
+        log-likelihoods, without data sets on which they have no upper bound
     calibration : mean calibration error of the PIT over data sets; NaN in classification
     seconds : median CPU seconds of tuning, fit and prediction over splits
     finished, planned : splits with this score, and planned splits, over the chosen data sets
@@ -149,7 +151,8 @@ def leaderboard(
     tests = [table.tests[i] for i in places]
     numbers = _ranks(scores, means, table.score, tests) | _further(merged, datasets, ranked)
     bounded = [name not in table.unbounded for name in datasets]
-    numbers["loss"] = _losses(means[bounded], table.score)
+    valid = np.array([[table.converged[i][columns[j]].mark != DAGGER for j in subset.methods] for i in places])
+    numbers["loss"] = _losses(means[bounded], valid.reshape(means.shape)[bounded], table.score)
     facts = _facts(merged, table, checks, rows, places, ranked)
     found = [_row(table.methods[j], ranked, numbers, facts) for j in columns]
     found.sort(key=_place)
@@ -203,20 +206,23 @@ def _widening(J: int, test: PairedTest) -> float:
     return math.sqrt((1.0 + ratio * J) * J / (J - 1)) if J > 1 else 0.0
 
 
-def _losses(means: Array, score: Score) -> Array:
-    """Return the mean loss (M,) against the best mean of each data set (D, M); NaN without data sets.
+def _losses(means: Array, valid: NDArray[np.bool_], score: Score) -> Array:
+    """Return the mean loss (M,) against the best valid mean of each data set (D, M), NaN without data sets.
 
+    The best mean of a data set without valid ones is the best of all.
     Ratios to a best error of 0 do not exist: such data sets are omitted.
     """
     if not means.size:
         return np.full(means.shape[1], math.nan)
     higher = score.better == "higher"
-    best = means.max(axis=1, keepdims=True) if higher else means.min(axis=1, keepdims=True)
-    used = np.full(len(means), fill_value=True) if higher else best[:, 0] > 0.0
-    if not used.any():
-        return np.full(means.shape[1], math.nan)
+    chosen = valid | ~valid.any(axis=1, keepdims=True)
+    worst = -math.inf if higher else math.inf
+    best = (np.max if higher else np.min)(np.where(chosen, means, worst), axis=1, keepdims=True)
     if higher:
         return np.asarray((best - means).mean(axis=0))
+    used = (best[:, 0] > 0.0) & (means > 0.0).all(axis=1)
+    if not used.any():
+        return np.full(means.shape[1], math.nan)
     return np.asarray(np.exp(np.log(means[used] / best[used]).mean(axis=0)) - 1.0)
 
 

@@ -167,6 +167,19 @@ def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):
     assert all(math.isnan(row.loss) for row in board.rows)
 
 
+@pytest.mark.parametrize("all_unconverged", [False, True])
+def test_losses_are_from_the_best_mean_that_has_converged_if_there_is_one(tmp_path, make_study, all_unconverged):
+    def change(row):
+        rmse = {"pbp": 1.1, "ridge": 1.2, "gp": 1.0}[row["method"]]
+        return {**row, "rmse": rmse, "converged": str(row["method"] != "gp" and not all_unconverged).lower()}
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    board = next(one for one in report.leaderboards if one.score.name == "rmse")
+    best = 1.0 if all_unconverged else 1.1
+    losses = {row.method: row.loss for row in board.rows}
+    assert losses == pytest.approx({"pbp": 1.1 / best - 1.0, "ridge": 1.2 / best - 1.0, "gp": 1.0 / best - 1.0})
+
+
 def test_a_log_likelihood_without_upper_bound_has_no_part_in_the_loss(tmp_path, make_study):
     def change(row):
         bonus = 50.0 if (row["method"], row["dataset"]) == ("gp", "wine") else 0.0

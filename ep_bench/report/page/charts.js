@@ -73,7 +73,7 @@ function timeChart(view, board, open) {
   const percent = view.place === null && view.score.better === "lower";
   const front = paretoFront(points);
   const onFront = new Set(front.map((p) => p.method));
-  const title = view.place === null ? (percent ? "mean loss against the best (%)" : "mean loss against the best (nats)") : view.score.axis;
+  const title = view.place === null ? (percent ? "mean loss (%)" : "mean loss (nats)") : view.score.axis;
   const boxes = points.map((p) => ({ x: X(p.x) - 6, y: Y(p.y) - 6, w: 12, h: 12 }));
   const free = (box) => !boxes.some((b) => box.x < b.x + b.w && b.x < box.x + box.w && box.y < b.y + b.h && b.y < box.y + box.h);
   /** A free place in the right margin for a label without one at its point, as close to its height as possible. */

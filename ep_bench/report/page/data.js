@@ -94,11 +94,13 @@ function leaderboardOf(view) {
   const means = subset.sets.map((d) => subset.methods.map((m) => mean(valuesOf(m, d, column))));
   const ranks = means.map((row) => ranksOf(row, view.score.better));
   const higher = view.score.better === "higher";
-  const bounded = means.filter((_, i) => !view.score.unbounded.includes(DATA.datasets[subset.sets[i]].name));
-  const losses = bounded.map((row) => {
-    const best = higher ? Math.max(...row) : Math.min(...row);
-    return higher || best > 0 ? row.map((value) => (higher ? best - value : Math.log(value / best))) : null;
-  }).filter((one) => one !== null); // no ratios to a best error of 0
+  const losses = means.map((row, i) => {
+    if (view.score.unbounded.includes(DATA.datasets[subset.sets[i]].name)) return null;
+    const valid = row.filter((_, j) => hasConverged(subset.methods[j], subset.sets[i]));
+    const best = (higher ? Math.max : Math.min)(...(valid.length ? valid : row));
+    if (higher) return row.map((value) => best - value);
+    return Math.min(...row) > 0 ? row.map((value) => Math.log(value / best)) : null; // no ratios of errors of 0
+  }).filter((one) => one !== null);
   const lossOf = (place) => {
     const found = mean(losses.map((one) => one[place]));
     return losses.length ? (higher ? found : Math.exp(found) - 1) : null;

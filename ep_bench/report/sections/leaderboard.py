@@ -131,13 +131,14 @@ def score_against_time(
         plain_ticks(ax.yaxis)
         ax.set_xlabel("median CPU seconds per split, tuning included")
         unit = "nats" if board.score.better == "higher" else "relative"
-        ax.set_ylabel(f"mean loss against the best ({unit})")
+        ax.set_ylabel(f"mean loss ({unit})")
         names = {row.method: row.label + "*" * (row.method in wall_times) for row in rows}
         _direct_labels(ax, [(row.seconds, row.loss, names[row.method], styles[row.method]) for row in rows])
     wall = ", *: wall time in part" if any(row.method in wall_times for row in rows) else ""
     caption = (
-        f"{board.score.title}: mean difference from the best ranked method of each data set against the median CPU "
-        f"time of a split{wall}, on {', '.join(board.datasets)}. Better is higher up, cheaper is further left. Dashed: "
+        f"{board.score.title}: mean loss from the best ranked mean of each data set, of those without {DAGGER} if "
+        f"there are any, against the median CPU time of a split{wall}, on {', '.join(board.datasets)}. Better is "
+        "higher up, cheaper is further left. Dashed: "
         "Pareto front, the methods that no other one beats in both."
     )
     return finish(figure, "score-against-time", caption)
@@ -204,11 +205,12 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
             + "It is no confidence interval: resampled ranks of close methods tend to the middle."
         )
     )
+    best = f"from the best ranked mean of each data set, of those without {DAGGER} if there are any"
     loss = (
-        "Loss is the mean difference in nats from the best ranked method of each data set."
+        f"Loss is the mean difference in nats {best}."
         if board.score.better == "higher"
-        else "Loss is the relative difference from the best ranked method of each data set, by the geometric mean of "
-        "the ratios, without data sets on which the best score is 0."
+        else f"Loss is the relative difference {best}, by the geometric mean of the ratios, without data sets on which "
+        "a score is 0."
     )
     return f"{interval.strip()} {loss}".strip()
 
