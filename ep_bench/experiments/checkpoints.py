@@ -7,12 +7,13 @@ experiment, its version and options, the seed, the versions of its methods and t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ep_bench.experiments.study_folder import relative_to, study_folder
 from ep_bench.results import store
@@ -71,29 +72,29 @@ def _has_failed(value: Any) -> bool:
 
 
 def each(
-    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], check: Callable[[Any], None] | None = None
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    check: Callable[[Any], None] | None = None,
+    lost: Callable[[tuple[Any, ...], str], Any] | None = None,
 ) -> list[Any]:
     """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN.
 
     ``check`` is called with each value as soon as it is known; an error that it raises ends the computation.
+    ``lost`` returns the value of a call that ended its process, from the call and a reason. Without ``lost``, or
+    with one job, such an end is that of the computation.
     ``study_folder()`` is the same in all processes.
     Linear algebra has one thread per process, as in the cells of a study.
     """
-    from joblib import Parallel, delayed
-    from threadpoolctl import threadpool_limits
-
     checkpoints = _current.get()
-    places = [(call, checkpoints.path(function, call)) for call in calls]
-    values = [None if path is None else _stored(path) for _, path in places]
-    waiting = [i for i, value in enumerate(values) if value is None]
+    tasks = [_Task(i, function, call, checkpoints.path(function, call)) for i, call in enumerate(calls)]
+    values = [None if task.path is None else _stored(task.path) for task in tasks]
+    waiting = [task for task, value in zip(tasks, values, strict=True) if value is None]
     checkpoints.report(len(values) - len(waiting), len(values))
     for value in values:
         if check is not None and value is not None:
             check(value)
-    study = study_folder()  # here, because joblib reads the tasks in another thread
-    tasks = (delayed(_value)(study, i, function, *places[i]) for i in waiting)
-    pool = Parallel(n_jobs=checkpoints.jobs, return_as="generator_unordered")
-    with threadpool_limits(1), closing(pool(tasks)) as found:  # joblib limits the threads of other processes only
+    found = _computed(waiting, checkpoints.jobs, None if checkpoints.jobs == 1 else lost)
+    with closing(found):
         for done, (i, value) in enumerate(found, start=len(values) - len(waiting) + 1):
             values[i] = value
             checkpoints.report(done, len(values))
@@ -102,18 +103,80 @@ def each(
     return values
 
 
-def _value(
-    study: Path, place: int, function: Callable[..., Any], call: tuple[Any, ...], path: Path | None
-) -> tuple[int, Any]:
-    """Return the place and the value of a call: the one that another run has stored meanwhile, or a new one."""
-    if path is not None and (stored := _stored(path)) is not None:
-        return place, stored
+class _Task(NamedTuple):
+    """A call with its place among the calls and the file of its value."""
+
+    place: int
+    function: Callable[..., Any]
+    call: tuple[Any, ...]
+    path: Path | None
+
+
+def _computed(
+    tasks: Sequence[_Task], jobs: int, lost: Callable[[tuple[Any, ...], str], Any] | None
+) -> Generator[tuple[int, Any], None, None]:
+    """Yield place and value of each task in order of completion.
+
+    If a process ends, the tasks that were being computed are computed one at a time, so that it is known which of them
+    ends it. This one has the value of ``lost``.
+    """
+    waiting = {task.place: task for task in tasks}
+    while waiting:
+        sent: list[int] = []
+        try:
+            yield from _in_pool(list(waiting.values()), jobs, waiting, sent)
+        except BrokenProcessPool:
+            if lost is None:
+                raise
+            for place in [place for place in sent if place in waiting]:
+                task = waiting[place]
+                try:
+                    yield from _in_pool([task], 2, waiting, [])  # with 1, it would be computed in this process
+                except BrokenProcessPool as error:
+                    del waiting[place]
+                    yield place, _keep(task.path, lost(task.call, f"the process of the fit ended: {_line(error)}"))
+
+
+def _in_pool(
+    tasks: Sequence[_Task], jobs: int, waiting: dict[int, _Task], sent: list[int]
+) -> Generator[tuple[int, Any], None, None]:
+    """Yield as ``_computed``; a task is added to ``sent`` when it is sent, and removed from ``waiting`` when done."""
+    from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_limits
+
+    study = study_folder()  # here, because joblib reads the tasks in another thread
+
+    def dispatched() -> Iterator[Any]:
+        for task in tasks:
+            sent.append(task.place)
+            yield delayed(_value)(study, task)
+
+    pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    with threadpool_limits(1), closing(pool(dispatched())) as found:  # joblib limits those of other processes only
+        for place, value in found:
+            del waiting[place]
+            yield place, value
+
+
+def _line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _value(study: Path, task: _Task) -> tuple[int, Any]:
+    """Return the place and the value of a task: the one that another run has stored meanwhile, or a new one."""
+    if task.path is not None and (stored := _stored(task.path)) is not None:
+        return task.place, stored
     with relative_to(study):
-        value = function(*call)
+        value = task.function(*task.call)
+    return task.place, _keep(task.path, value)
+
+
+def _keep(path: Path | None, value: Any) -> Any:
+    """Store a value if there is a file for it; return it."""
     if path is not None:
         with suppress(FileNotFoundError):  # another run of the study has finished and removed the folder
             store.write_atomically(path, json.dumps(value))
-    return place, value
+    return value
 
 
 def _stored(path: Path) -> Any:

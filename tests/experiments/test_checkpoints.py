@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import os
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,31 @@ def test_progress_of_parts_has_the_time_left(monkeypatch: pytest.MonkeyPatch) ->
     assert lines[1] == "learn: 13/50 parts, 1 min 14 s left"  # three parts in 6 s
     assert lines[-1] == "learn: 50/50 parts"
     assert len(lines) < 20
+
+
+def root_or_end(log: str, x: float) -> list[float]:
+    """End the process if x is negative."""
+    if x < 0.0:
+        os._exit(3)
+    return logged_root(log, x)
+
+
+def named_loss(call: tuple, reason: str) -> dict:
+    return {"failure": f"{call[1]:g}: {reason}"}
+
+
+def test_a_part_that_ends_its_process_has_failed_and_the_others_are_finished(log: Path, tmp_path: Path) -> None:
+    calls = [(str(log), x) for x in (1.0, -1.0, 4.0, 9.0, 16.0, 25.0)]
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS, jobs=2):
+        found = checkpoints.each(root_or_end, calls, lost=named_loss)
+        assert [value[0] for place, value in enumerate(found) if place != 1] == pytest.approx(
+            [1 / 3, 2 / 3, 1.0, 4 / 3, 5 / 3]
+        )
+        assert found[1]["failure"].startswith("-1: the process of the fit ended: ")
+        assert checkpoints.each(root_or_end, calls, lost=named_loss)[1] == found[1]  # stored, as other failures
+        with pytest.raises(BrokenProcessPool):
+            checkpoints.each(root_or_end, [(str(log), -2.0), (str(log), -3.0)])
+    assert checkpoints.remove_failed(tmp_path / "pieces") == 1
 
 
 def test_an_error_leaves_the_finished_checkpoints(log: Path, tmp_path: Path) -> None:

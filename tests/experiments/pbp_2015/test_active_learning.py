@@ -517,6 +517,19 @@ def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> N
     assert figures.section(store.read_study(folder)).tables[-1].folded == "3 failures"
 
 
+def test_a_fit_that_ends_its_process_is_a_failed_part_with_several_jobs(tmp_path: Path) -> None:
+    code = FAILING.replace("import sys", "import os").replace('sys.exit("no licence")', "os._exit(5)")
+    (tmp_path / "exits.py").write_text(code)
+    options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}, {"use": "pbp", "label": "PBP"}]}
+    with relative_to(tmp_path):
+        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r", jobs=2)
+    with np.load(folder / experiments.ARRAYS) as arrays:
+        failures, rmse = arrays["failures"], arrays["rmse"]
+    assert [text.split(":")[1] for text in failures] == [" the process of the fit ended"] * 3
+    assert np.isnan(rmse[:, 0]).all()
+    assert np.isfinite(rmse[:, 1]).all()
+
+
 @pytest.mark.parametrize(
     "entry",
     [

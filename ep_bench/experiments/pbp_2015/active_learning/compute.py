@@ -15,6 +15,7 @@ with equal acquisition are taken in its random order. A constant input is 0 afte
 from __future__ import annotations
 
 import itertools
+import math
 import time
 import warnings
 import zlib
@@ -123,7 +124,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for entry in entries
     ]
     shape = (len(config.datasets), config.repetitions, len(entries))
-    found = np.array(checkpoints.each(learn, calls, _refuse_unsuitable), dtype=object).reshape(shape).swapaxes(1, 2)
+    found = (
+        np.array(checkpoints.each(learn, calls, _refuse_unsuitable, _lost), dtype=object).reshape(shape).swapaxes(1, 2)
+    )
     arrays: dict[str, Any] = {
         name: np.array([[[_padded(run[name], sizes) for run in runs] for runs in row] for row in found])
         for name in SCORES
@@ -174,6 +177,11 @@ def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) 
     except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
         found |= {"failure": reason_of(error), "traceback": traceback_of(error)}
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
+
+
+def _lost(call: tuple[Any, ...], reason: str) -> dict[str, Any]:  # noqa: ARG001
+    """Return the scores of a repetition whose process ended: none."""
+    return {"rmse": [], "ll": [], "failure": reason, "seconds": math.nan}
 
 
 def _refuse_unsuitable(run: dict[str, Any]) -> None:

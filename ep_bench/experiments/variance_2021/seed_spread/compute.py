@@ -65,7 +65,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for split in range(config.splits)
         for place in range(config.seeds)
     ]
-    found = checkpoints.each(fit, calls)
+    found = checkpoints.each(fit, calls, lost=_lost)
     arrays: dict[str, Any] = {
         key: np.array([run[key] for run in found], dtype=float).reshape(shape) for key in (*SCORES, "seconds")
     }
@@ -92,6 +92,14 @@ def fit(named: Any, entry: str, split: int, seed: int) -> dict[str, Any]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
         failure = f"{method.name} on {dataset.name}, split {split}, seed {seed}: {reason_of(error)}"
     return scores | {"seconds": time.process_time() - started, "failure": failure}
+
+
+def _lost(call: tuple[Any, ...], reason: str) -> dict[str, Any]:
+    """Return the scores of a fit whose process ended: none."""
+    named, entry, split, seed = call
+    method, dataset = AnyMethod.model_validate_json(entry), DatasetEntry.model_validate(named)
+    where = f"{method.name} on {dataset.name}, split {split}, seed {seed}"
+    return dict.fromkeys((*SCORES, "seconds"), float("nan")) | {"failure": f"{where}: {reason}"}
 
 
 def _random_seed(name: str, split: int, seed: int) -> int:
