@@ -34,10 +34,10 @@ VARIANTS: dict[str, tuple[dict[str, Any], float]] = {
 }
 
 
-def standardised(dataset: str) -> Rows:
-    """Return the standardised training points of standard split 0."""
+def standardised(dataset: str, split: int = 0) -> Rows:
+    """Return the standardised training points of a standard split."""
     source = data.load_dataset(dataset)
-    rows = data.standard_split(len(source.y), 0)[0]
+    rows = data.standard_split(len(source.y), split)[0]
     X, y = source.X[rows], source.y[rows]
     spread = X.std(axis=0)
     scaled = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -47,6 +47,7 @@ TOPICS = (
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (
+    paper_figures,
     leaderboard,
     networks,
     network_variants,

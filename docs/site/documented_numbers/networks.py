@@ -132,6 +132,48 @@ def _median_and_largest(values: Sequence[float]) -> str:
     return f"{np.median(values):.3f}" + (f" ({max(values):.3f})" if len(values) > 1 else "")
 
 
+def hmc_length() -> list[str]:
+    """Return the scores of chains of the study's length and of longer ones on the larger data sets."""
+    folder, short, long = "hmc-length", "HMC-1", "HMC-1, 5 times"
+    body = []
+    for dataset in covered(folder):
+        row = check_row("bnn-sampling", source="bui2015", method=short, dataset=dataset, metric="ll")
+        both = [cells(folder, method, dataset) for method in (short, long)]
+        gap = signed(with_error(_gaps(both[1], both[0], "ll"), len(both[1])))
+        ours = [_score(folder, method, dataset, "ll") for method in (short, long)]
+        r_hats = [f"{np.median([row['r_hat'] for row in rows if row.get('r_hat')]):.2f}" for rows in both]
+        seconds = [_mean_seconds(rows) for rows in both]
+        body.append([dataset, row["published_mean"], *ours, gap, " / ".join(r_hats), " / ".join(seconds)])
+    head = ["Data set", "Printed LL", "LL, HMC-1", "LL, 5 times", "Difference", "Median R-hat, test"]
+    return table([*head, "CPU s per fit"], body)
+
+
+def hmc_longer_chains() -> str:
+    """Return how far chains that are five times as long come towards the printed log-likelihoods."""
+    shares = []
+    for dataset in covered("hmc-length"):
+        row = check_row("bnn-sampling", source="bui2015", method="HMC-1", dataset=dataset, metric="ll")
+        short, long = (
+            np.mean([row["ll"] for row in cells("hmc-length", name, dataset)]) for name in ("HMC-1", "HMC-1, 5 times")
+        )
+        shares.append(float((long - short) / (float(row["published_mean"]) - short)))
+    return (
+        f"The log-likelihoods rise on {enumerated(covered('hmc-length'))}, "
+        f"by {min(shares):.0%} to {max(shares):.0%} of the distance to the printed value"
+    )
+
+
+def noise_rates() -> list[str]:
+    """Return the log-likelihoods of HMC with rates of the noise prior next to the printed ones."""
+    folder = "hmc-noise-prior"
+    methods = list(dict.fromkeys(method for method, _ in planned(folder)))
+    body = []
+    for dataset in covered(folder):
+        row = check_row("bnn-sampling", source="bui2015", method="HMC-1", dataset=dataset, metric="ll")
+        body.append([dataset, row["published_mean"], *(_score(folder, one, dataset, "ll") for one in methods)])
+    return table(["Data set", "Printed LL", *(re.findall(r"b = [\d.]+", method)[0] for method in methods)], body)
+
+
 def noise_floor() -> list[str]:
     """Return the log-likelihoods of HMC with both noise priors next to the printed ones."""
     entries = ("HMC-1", "HMC-1 (b = 2)")
@@ -264,7 +306,9 @@ TABLES = {
     "pbp-table-1": pbp_table_1,
     "hmc-mixing": hmc_mixing,
     "hmc-long": hmc_long,
+    "hmc-length": hmc_length,
     "noise-floor": noise_floor,
+    "noise-rates": noise_rates,
     "year-like": year_like,
 }
 FACTS = [
@@ -279,6 +323,7 @@ FACTS = [
     ("methods/bb_alpha.md", unconverged_alphas),
     ("methods/ensemble.md", adversarial_on_naval),
     ("networks.md", hmc_published),
+    ("papers/bui2015.md", hmc_longer_chains),
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
 ]

@@ -181,3 +181,22 @@ def _verdict(holds: Sequence[bool]) -> str:
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {f"figures-{source}": partial(figures, source) for source in FIGURES}
+
+
+def toy_reference() -> str:
+    """Return R-hat and divergences of the chains of the cubic toy problem."""
+    arrays = np.load(RESULTS / "toy" / "arrays.npz")
+    found = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
+    return (
+        f"R-hat of the predictions is {found['r_hat_predictions']:.3f}. "
+        f"Of their 30,000 trajectories, {found['divergences']:.0f} diverged"
+    )
+
+
+def conflict_reference() -> str:
+    """Return the largest R-hat of the chains on two contradicting observations."""
+    largest = max(float(row["r_hat"]) for row in summary("student-t-posteriors") if row["r_hat"])
+    return f"R-hat is at most {largest:.3f}"
+
+
+FACTS = [("papers/hernandez-lobato2015.md", toy_reference), ("papers/jylanki2011.md", conflict_reference)]
