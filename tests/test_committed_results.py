@@ -12,7 +12,7 @@ from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEGABYTES = 50
+MEGABYTES = 60
 LISTING = ["git", "ls-files", "-z", str(RESULTS)]
 NAMES = subprocess.run(LISTING, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.split("\0")
 FILES = [RESULTS.parent / name for name in NAMES if name]  # not the results of the user's own runs
