@@ -13,7 +13,7 @@ from ep_bench.types import SplitScheme
 
 from .convergence_blocks import mark_on
 from .markdown import table, with_error
-from .stored import BOARD, Cells, board_cells, planned
+from .stored import BOARD, Cells, board_cells, cells, planned
 
 COLLAPSED = 0.95  # smallest RMSE of a collapsed fit, relative to that of Constant on the same split
 POINT = 271  # a data point of energy whose target is far from those of its neighbours, counted from 0
@@ -25,13 +25,36 @@ def _entries() -> list[tuple[str, str]]:
     return list(dict.fromkeys(place for folder in BOARD for place in planned(folder)))
 
 
+def _not_collapsed(rows: Cells, dataset: str) -> Cells:
+    """Return the rows that are better than a constant prediction."""
+    constant = {row["split"]: row["rmse"] for row in board_cells("Constant", dataset)}
+    return [row for row in rows if not row["rmse"] >= COLLAPSED * constant[row["split"]]]
+
+
+def longer_pbp() -> str:
+    """Return how many fits of PBP-3 on naval are no better than a constant, with 40 and with 160 epochs."""
+    both = [cells("pbp-longer", method, "naval") for method in ("PBP-3", "PBP-3, 160 epochs")]
+    short, long = (len(rows) - len(_not_collapsed(rows, "naval")) for rows in both)
+    means = [f"{np.mean([row['rmse'] for row in rows]):.4f}" for rows in both]
+    return (
+        f"With 160 epochs instead of 40, {long} instead of {short} fits of PBP-3 on naval are no better than a "
+        f"constant, and the mean RMSE is {means[1]} instead of {means[0]}"
+    )
+
+
+def default_dgp() -> str:
+    """Return how many fits of DGP-1 on kin8nm are no better than a constant, with both trainings."""
+    both = [board_cells(method, "kin8nm") for method in ("DGP-1-50", "DGP-1-50, cosine")]
+    short, long = (len(rows) - len(_not_collapsed(rows, "kin8nm")) for rows in both)
+    return f"With its default training, {long} instead of {short} fits of DGP-1-50 on kin8nm"
+
+
 def collapsed_fits() -> list[str]:
     """Return the entries some of whose fits are not better than a constant prediction."""
     body = []
     for method, dataset in _entries():
-        constant = {row["split"]: row["rmse"] for row in board_cells("Constant", dataset)}
         rows = board_cells(method, dataset)
-        others = [row for row in rows if not row["rmse"] >= COLLAPSED * constant[row["split"]]]
+        others = _not_collapsed(rows, dataset)
         if method != "Constant" and len(others) < len(rows):
             means = (with_error([row["rmse"] for row in each], len(each)) for each in (rows, others))
             name = f"{method} {mark_on(method, dataset)}".rstrip()
@@ -84,4 +107,5 @@ def collapsed_limit() -> str:
 TABLES: dict[str, Callable[[], list[str]]] = {"collapsed-fits": collapsed_fits, "one-point": one_point}
 FACTS = [
     ("findings.md", splits_with_the_point), ("findings.md", smallest_difference), ("findings.md", collapsed_limit),
+    ("findings.md", longer_pbp), ("findings.md", default_dgp),
 ]  # fmt: skip

@@ -33,6 +33,7 @@ OMITTED = (
     "dgp-classes-seed",
     "hmc-length",
     "hmc-noise-prior",
+    "pbp-longer",
     "suite",
 )
 BOARD = (
