@@ -101,11 +101,15 @@ def _later(entry: Replacement, dataset: str, metric: str) -> str:
     return published_number(rows, "mean", "stderr", **wanted)
 
 
+def _by_rounding(mean: float, error: float) -> bool:
+    return max(abs(mean), error) < ROUNDING
+
+
 def _scores(found: Pair, metric: str) -> list[str]:
     """Return the means of both versions and their difference, with standard errors."""
     means = [with_error([row[metric] for row in rows], SPLITS) for rows in (found.earlier, found.present)]
     mean, error = found.gain(metric)
-    if max(abs(mean), error) < ROUNDING:
+    if _by_rounding(mean, error):
         return [*means, f"below {ROUNDING:.5f}"]
     return [*means, signed(with_error(found.differences(metric), SPLITS))]
 
@@ -129,7 +133,20 @@ def versions(entries: Sequence[Replacement], earlier: str = "earlier", present: 
 def _clear(entry: Replacement, metric: str, sign: float) -> str:
     """Return the data sets whose mean difference is clear, better for a positive sign and worse for a negative one."""
     gains = {dataset: found.gain(metric) for dataset, found in compared(entry).items()}
-    return enumerated([dataset for dataset, (mean, error) in gains.items() if sign * mean > CLEAR * error]) or "none"
+    clear = [name for name, gain in gains.items() if not _by_rounding(*gain) and sign * gain[0] > CLEAR * gain[1]]
+    return enumerated(clear) or "none"
+
+
+def zero_scales() -> str:
+    """Return on how many splits of wine the scale of the t runs to 0 without and with the check of EP's evidence."""
+    found = pair(GP_T[0], "wine")
+    zero, now = (
+        sum("scale runs to 0" in str(row.get("reason")) for row in rows) for rows in (found.earlier, found.present)
+    )
+    return (
+        f"On {zero} of {len(found.earlier)} splits of wine, the scale ran to 0 without the check. "
+        f"With it, it does on {now or 'none'}"
+    )
 
 
 def clear_differences(entry: Replacement) -> str:
@@ -204,6 +221,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/dropout.md", behind_later_rmse),
     ("methods/ep_nn.md", gains_of_restarts),
+    ("methods/gp_t.md", zero_scales),
     *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
     *(
         (page, partial(both_worse, entry))
