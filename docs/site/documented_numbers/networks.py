@@ -174,6 +174,17 @@ def noise_rates() -> list[str]:
     return table(["Data set", "Printed LL", *(re.findall(r"b = [\d.]+", method)[0] for method in methods)], body)
 
 
+def fitting_rates() -> str:
+    """Return with which rate of the noise prior each printed log-likelihood of HMC comes out."""
+    rows = selected(checked("hmc-noise-prior"), source="bui2015", metric="ll")
+    parts = []
+    for dataset in reversed(covered("hmc-noise-prior")):
+        nearest = min(selected(rows, dataset=dataset), key=lambda row: abs(float(row["z"])))
+        (rate,) = re.findall(r"b = ([\d.]+)", nearest["method"])
+        parts.append(f"that of {dataset} with the rate {rate} (z {float(nearest['z']):.1f})")
+    return f"Both come out, but not with the same rate: {enumerated(parts)}"
+
+
 def noise_floor() -> list[str]:
     """Return the log-likelihoods of HMC with both noise priors next to the printed ones."""
     entries = ("HMC-1", "HMC-1 (b = 2)")
@@ -324,6 +335,7 @@ FACTS = [
     ("methods/ensemble.md", adversarial_on_naval),
     ("networks.md", hmc_published),
     ("papers/bui2015.md", hmc_longer_chains),
+    ("findings.md", fitting_rates),
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
 ]
