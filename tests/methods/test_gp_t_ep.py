@@ -12,7 +12,7 @@ import ep_bench
 from ep_bench.covariances import matrix
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import double_loop, ep, inference, laplace, newton, sweeps
+from ep_bench.methods.gp_t import double_loop, ep, inference, laplace, learning, newton, sweeps
 from ep_bench.methods.gp_t.inference import SEARCH_LIMITS, Evidence
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
 from ep_bench.methods.gp_t.sites import SiteModel, empty, log_evidence, sites
@@ -459,6 +459,11 @@ class TestEvidenceCheck:
         monkeypatch.setattr(inference, "UNRELIABLE", 1e-6)
         with pytest.warns(UserWarning, match="differ by .* nats; set evidence_check, or a smaller fraction"):
             gp_t.fit(conflicting(), gp_t.Config(steps=3, evidence_check=None), np.random.default_rng(0))
+
+    def test_the_advice_of_a_warning_does_not_name_an_option_that_is_set(self, monkeypatch):
+        monkeypatch.setattr(learning, "unreliable_evidence", lambda *_: "evidences differ")
+        with pytest.warns(UserWarning, match=r"^evidences differ; set fraction: 0\.5$"):
+            gp_t.fit(conflicting(), gp_t.Config(steps=3), np.random.default_rng(0))
 
     def test_the_default_is_a_limit_of_5_nats_where_evidences_are_compared(self):
         assert gp_t.Config().evidence_check == 5.0

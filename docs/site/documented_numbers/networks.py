@@ -150,16 +150,16 @@ def hmc_length() -> list[str]:
 
 def hmc_longer_chains() -> str:
     """Return how far chains that are five times as long come towards the printed log-likelihoods."""
-    shares = []
+    fractions = []
     for dataset in covered("hmc-length"):
         row = check_row("bnn-sampling", source="bui2015", method="HMC-1", dataset=dataset, metric="ll")
         short, long = (
             np.mean([row["ll"] for row in cells("hmc-length", name, dataset)]) for name in ("HMC-1", "HMC-1, 5 times")
         )
-        shares.append(float((long - short) / (float(row["published_mean"]) - short)))
+        fractions.append(float((long - short) / (float(row["published_mean"]) - short)))
     return (
         f"The log-likelihoods rise on {enumerated(covered('hmc-length'))}, "
-        f"by {min(shares):.0%} to {max(shares):.0%} of the distance to the printed value"
+        f"by {min(fractions):.0%} to {max(fractions):.0%} of the distance to the printed value"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .active_learning import claim, order_of_methods, smaller_gains
 from .markdown import table
-from .stored import PUBLISHED, RESULTS, TextRow, rows_of, selected, summary
+from .stored import PUBLISHED, RESULTS, TextRow, rows_of, selected, stored_study, summary
 
 Found = tuple[Sequence[bool], str]
 
@@ -187,9 +187,11 @@ def toy_reference() -> str:
     """Return R-hat and divergences of the chains of the cubic toy problem."""
     arrays = np.load(RESULTS / "toy" / "arrays.npz")
     found = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
+    chains = stored_study("toy").lock["options"]["methods"][0]
+    trajectories = chains["chains"] * chains["samples"]
     return (
         f"R-hat of the predictions is {found['r_hat_predictions']:.3f}. "
-        f"Of their 30,000 trajectories, {found['divergences']:.0f} diverged"
+        f"Of their {trajectories:,} trajectories, {found['divergences']:.0f} diverged"
     )
 
 

@@ -14,7 +14,7 @@ ends where the fixed point that it follows ends, it counts as not converged. ``n
 convergence is judged by the predictions, as in ``hmc``.
 
 EP may converge where its evidence is too high. After a search, the evidence is compared with that of fraction 0.5,
-which is closer to annealed importance sampling. With ``evidence_check`` the search avoids such hyperparameters.
+which is closer to annealed importance sampling. By default (``evidence_check``) the search avoids such hyperparameters.
 
 Modules: ``options``, ``inference`` (evidence at fixed hyperparameters), ``learning`` (hyperparameters), ``state``
 (posteriors and predictions). Of EP: ``ep``, ``sites``, ``sweeps``, ``double_loop``, ``newton``, ``tilted``. Other

@@ -92,7 +92,10 @@ def _part(
         theta, iterations, converged = best.point, best.iterations, best.converged
         path = [value for _, value in best.path]
         if words := unreliable_evidence(problem, theta, found):
-            warnings.warn(f"{words}; set evidence_check, or a smaller fraction", UserWarning, stacklevel=4)
+            advice = (
+                "set evidence_check, or a smaller fraction" if config.evidence_check is None else "set fraction: 0.5"
+            )
+            warnings.warn(f"{words}; {advice}", UserWarning, stacklevel=4)
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
     found = found or infer(problem, theta)
