@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench import scoring
+from ep_bench import crps, scoring
 from ep_bench.predictions import (
     ASKED_LEVELS,
     DensityPrediction,
@@ -217,14 +217,14 @@ def test_the_crps_of_densities_is_the_closed_form(name: str, d: Any, arguments: 
     expected = getattr(scoringrules, f"crps_{name}")(y, *arguments)
     with np.errstate(invalid="ignore"):
         ours = density(d, quantile=quantile)
-    np.testing.assert_allclose(scoring._crps_integral(ours, y), expected, rtol=1e-8)
+    np.testing.assert_allclose(crps.integral(ours, y), expected, rtol=1e-8)
     assert scoring.crps(ours, y) == pytest.approx(np.mean(expected), rel=1e-8)
 
 
 def test_the_crps_of_a_gaussian_density_is_the_closed_form() -> None:
     z = (Y - MEAN) / SCALE
     expected = SCALE * (z * (2.0 * stats.norm.cdf(z) - 1.0) + 2.0 * stats.norm.pdf(z) - 1.0 / np.sqrt(np.pi))
-    np.testing.assert_allclose(scoring._crps_integral(density(stats.norm(MEAN, SCALE)), Y), expected, rtol=1e-8)
+    np.testing.assert_allclose(crps.integral(density(stats.norm(MEAN, SCALE)), Y), expected, rtol=1e-8)
 
 
 def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +244,9 @@ def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPa
             u, v = cdf.cdf(left) - step, cdf.cdf(right) - step
             total += (right - left) * (u * u + u * v + v * v) / 3.0
         exact.append(total)
-    np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
-    monkeypatch.setattr(scoring, "_CHUNK", 1)
-    np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
+    np.testing.assert_allclose(crps.integral(ours, y), exact, rtol=1e-6)
+    monkeypatch.setattr(crps, "_CHUNK", 1)
+    np.testing.assert_allclose(crps.integral(ours, y), exact, rtol=1e-6)
 
 
 def steps(points: Array, n: int) -> DensityPrediction:
@@ -267,13 +267,13 @@ def test_the_crps_of_a_distribution_with_jumps(jumps: int) -> None:
     y = np.array([0.3, -1.0, 4.0, 4.2])
     apart = np.abs(points[:, None] + shift - y).mean(axis=0)
     expected = apart - 0.5 * np.abs(points[:, None] - points).mean()
-    np.testing.assert_allclose(scoring._crps_integral(steps(points, 4), y), expected, rtol=1e-6)
+    np.testing.assert_allclose(crps.integral(steps(points, 4), y), expected, rtol=1e-6)
 
 
 def test_a_crps_that_cannot_be_vouched_for_is_left_out() -> None:
     points = np.sort(np.random.default_rng(0).normal(size=3000))
     many = steps(points, 2)
-    assert np.isnan(scoring._crps_integral(many, np.zeros(2))).all()
+    assert np.isnan(crps.integral(many, np.zeros(2))).all()
     scores = scoring.score(many, np.zeros(2))
     assert "crps" not in scores
     assert {"pit_error", "coverage90", "width90", "rmse"} <= scores.keys()

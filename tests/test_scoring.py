@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ep_bench import scoring
+from ep_bench import crps, scoring
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.types import Array
 
@@ -31,7 +31,7 @@ def test_crps_of_a_weighted_mixture_is_its_integral_whatever_the_chunk(monkeypat
     mixture = Predictive(weights, rng.normal(0, 2, (3, 5)), rng.exponential(1, (3, 5)) + 0.1)
     y = rng.normal(0, 2, 5)
     whole = scoring.crps(mixture, y)
-    monkeypatch.setattr(scoring, "_CHUNK", 1)
+    monkeypatch.setattr(crps, "_CHUNK", 1)
     assert scoring.crps(mixture, y) == pytest.approx(whole, rel=1e-12)
 
     def integrand(z: float, i: int) -> float:
@@ -144,8 +144,24 @@ def test_crps_of_many_components_is_that_of_all_pairs(
 ) -> None:
     mixture, y = many_components(components, kind)
     found = scoring.crps(mixture, y)
-    monkeypatch.setattr(scoring, "_FEW", components)
+    monkeypatch.setattr(crps, "_FEW", components)
     assert found == pytest.approx(scoring.crps(mixture, y), rel=1e-9)
+
+
+def test_crps_of_components_of_very_different_widths_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    variances = np.exp(rng.uniform(-8.0, 18.0, (1000, 2)))
+    mixture, y = Predictive(rng.dirichlet(np.ones(1000)), 3.0 * rng.normal(size=(1000, 2)), variances), np.ones(2)
+    by_panels: list[Array] = []
+    compute = crps._distance_by_panels
+    monkeypatch.setattr(crps, "_BY_PANELS", 500.0)
+    monkeypatch.setattr(
+        crps, "_distance_by_panels", lambda mixture: by_panels.append(compute(mixture)) or by_panels[-1]
+    )
+    found = scoring.crps(mixture, y)
+    assert len(np.concatenate(by_panels)) == len(y)
+    monkeypatch.setattr(crps, "_BY_PANELS", np.inf)
+    assert found == pytest.approx(scoring.crps(mixture, y), rel=1e-8)
 
 
 @pytest.mark.exhaustive
