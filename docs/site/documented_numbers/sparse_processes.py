@@ -1,4 +1,4 @@
-"""Scores of sparse Gaussian processes by FITC and by the variational bound (SGPR)."""
+"""Scores of Gaussian processes: FITC and the variational bound (SGPR), and options against noise that runs to 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .markdown import in_words, table, with_error
 from .stored import cells, complete, convergence, planned
 
-STUDY = "gp"
+STUDY, OPTIONS = "gp", "gp-options"
 INDUCING = (50, 100)
 PAIR = ("FITC", "SGPR")
 
@@ -20,14 +20,15 @@ def _datasets(inducing: int) -> list[str]:
     return [dataset for dataset in first if dataset in second]
 
 
-def _score(method: str, dataset: str, metric: str) -> str:
-    rows = cells(STUDY, method, dataset)
-    return with_error([row[metric] for row in rows], planned(STUDY)[method, dataset])
+def _score(method: str, dataset: str, metric: str, study: str = STUDY) -> str:
+    rows = cells(study, method, dataset)
+    mean = with_error([row[metric] for row in rows], planned(study)[method, dataset])
+    return f"{mean} {convergence(study, method, dataset).mark}".strip()
 
 
-def _lowest(method: str, dataset: str) -> str:
+def _lowest(method: str, dataset: str, study: str = STUDY) -> str:
     """Return the lowest log density of a test point over the splits whose rows have it, and their number if not all."""
-    found = [row.get("ll_min") for row in cells(STUDY, method, dataset)]
+    found = [row.get("ll_min") for row in cells(study, method, dataset)]
     known = [value for value in found if value is not None]
     if not known:
         return "–"
@@ -40,12 +41,7 @@ def fitc_and_sgpr() -> list[str]:
     for inducing in INDUCING:
         methods = [f"{name}-{inducing}" for name in PAIR]
         for dataset in _datasets(inducing):
-            marks = [convergence(STUDY, method, dataset).mark for method in methods]
-            scores = [
-                f"{_score(method, dataset, metric)} {mark}".strip()
-                for metric in ("rmse", "ll")
-                for method, mark in zip(methods, marks, strict=True)
-            ]
+            scores = [_score(method, dataset, metric) for metric in ("rmse", "ll") for method in methods]
             body.append([str(inducing), dataset, *scores, *(_lowest(method, dataset) for method in methods)])
     columns = [f"{score}, {name}" for score in ("RMSE", "LL", "Lowest test point") for name in PAIR]
     return table(["Inducing inputs", "Data set", *columns], body)
@@ -70,5 +66,37 @@ def fitc_wins(inducing: int) -> str:
     )
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {"fitc-and-sgpr": fitc_and_sgpr}
+def _both(method: str, option: str, dataset: str, metric: str) -> list[str]:
+    """Return a score without and with an option of ``OPTIONS``."""
+    return [_score(method, dataset, metric), _score(f"{method}, {option}", dataset, metric, OPTIONS)]
+
+
+def minimum_noise() -> list[str]:
+    """Return the table of FITC without and with a minimum of the noise variance."""
+    option, body = "minimum noise", []
+    for inducing in INDUCING:
+        method = f"FITC-{inducing}"
+        for dataset in complete(OPTIONS, f"{method}, {option}"):
+            scores = [score for metric in ("rmse", "ll") for score in _both(method, option, dataset, metric)]
+            body.append([str(inducing), dataset, *scores, _lowest(f"{method}, {option}", dataset, OPTIONS)])
+    columns = ["RMSE", "RMSE, with minimum", "LL", "LL, with minimum", "Lowest test point, with minimum"]
+    return table(["Inducing inputs", "Data set", *columns], body)
+
+
+def merged_inputs() -> list[str]:
+    """Return the table of the exact process and FITC without and with merged data points."""
+    body = []
+    for method in ("GP", "FITC-50"):
+        for dataset in complete(OPTIONS, f"{method}, merged"):
+            scores = [score for metric in ("rmse", "ll") for score in _both(method, "merged", dataset, metric)]
+            body.append([method, dataset, *scores])
+    columns = ["RMSE", "RMSE, merged", "LL", "LL, merged"]
+    return table(["Method", "Data set", *columns], body)
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "fitc-and-sgpr": fitc_and_sgpr,
+    "minimum-noise": minimum_noise,
+    "merged-inputs": merged_inputs,
+}
 FACTS: list[tuple[str, Callable[[], str]]] = [("methods/sgp.md", lambda n=n: fitc_wins(n)) for n in INDUCING]

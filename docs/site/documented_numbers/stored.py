@@ -31,6 +31,7 @@ OMITTED = (
     "dgp-cosine",
     "dgp-classes-training",
     "dgp-classes-seed",
+    "gp-options",
     "hmc-length",
     "hmc-noise-prior",
     "pbp-longer",
