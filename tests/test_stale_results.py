@@ -13,6 +13,7 @@ import pytest
 from ep_bench import experiments
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.experiments.study_folder import relative_to
+from ep_bench.results.store import read_intact
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.spec.models import Study
@@ -34,5 +35,10 @@ def test_no_committed_result_is_stale(folder: Path) -> None:
         with relative_to(study.path.parent):
             assert experiments.is_computed(study.experiment, study.options, study.seed, folder)
         return
-    stale = [planned for planned in make_plan(study, RESULTS).cells if planned.state == "stale"]
+    cells = make_plan(study, RESULTS).cells
+    stale = [planned for planned in cells if planned.state == "stale"]
     assert not Counter((planned.job.cell.method, planned.job.cell.dataset, planned.why) for planned in stale)
+    # A cell that another folder has computed again is not stale, but the old row is still in this one.
+    current = {planned.job.cell.key for planned in cells}
+    old = [row for row in read_intact(folder).rows if row["cell"] not in current]
+    assert not Counter((row["method"], row["dataset"]) for row in old)

@@ -24,6 +24,7 @@ from .stored import (
 )  # fmt: skip
 
 METRICS = ("rmse", "ll")
+LABELS = {"rmse": "RMSE", "ll": "log-likelihood"}
 FAR_OFF = -100.0  # nats of a test point that alone decides the mean of a split
 
 
@@ -90,6 +91,22 @@ def decided_pairs() -> str:
         return f"other verdicts: {counts}"
     sets = in_words(int(float(rows[0]["datasets"])))
     return f"Over the {sets} data sets, the critical difference decides {counts[0]['holds']} of the {counts[0].total()}"
+
+
+def all_methods_orders() -> list[str]:
+    """Return how many orders of two methods in the paper's rank figures come out, by group and score."""
+    rows = [row for row in checked("suite", "report/tables/orders.csv") if row["source"] == "bui2015"]
+    body = []
+    for group, score in dict.fromkeys((row["group"], row["score"]) for row in rows if row["score"] in METRICS):
+        chosen = [row for row in rows if (row["group"], row["score"]) == (group, score)]
+        found = Counter(row["order"] for row in chosen)
+        same, other = (found.pop(f"within CD ({way} way)", 0) for way in ("same", "other"))
+        decided = [found.pop(order, 0) for order in ("holds", "reversed")]
+        sets, distance = chosen[0]["datasets"], float(chosen[0]["critical_difference"])
+        counts = (*decided, same, other, found.total())
+        body.append([group, LABELS[score], sets, f"{distance:.1f}", str(len(chosen)), *map(str, counts)])
+    head = ["Group", "Score", "Data sets", "Critical difference", "Pairs", "Holds", "Reversed"]
+    return table([*head, "Not decided, same way", "Not decided, other way", "Equal"], body)
 
 
 def worse_without_a_hidden_layer() -> str:
@@ -178,7 +195,7 @@ def better_everywhere() -> str:
     return f"On {', '.join(sets[:-1])} and {sets[-1]}, both scores of all three models are better"
 
 
-TABLES = {"sparse-boston": sparse_boston, "dgp-training": dgp_training}
+TABLES = {"sparse-boston": sparse_boston, "dgp-training": dgp_training, "paper-orders": all_methods_orders}
 FACTS = [
     ("papers/bui2015.md", paper_order),
     ("papers/bui2015.md", decided_pairs),

@@ -16,7 +16,7 @@ from ep_bench.convergence import count
 from ep_bench.types import SplitScheme
 
 from .convergence_blocks import mark_on
-from .markdown import table, with_error
+from .markdown import enumerated, table, with_error
 from .stored import FIVE, Cells, board_cells, cells, planned
 
 FOLDER = "gap"
@@ -100,8 +100,8 @@ def above_constant() -> str:
     for gap in sorted(inputs_with_gap("energy")):
         found = {m: row["ll"] for m in _entries() for row in cells(FOLDER, m, "energy") if row["split"] == gap}
         better = sum(ll > found["Constant"] for ll in found.values())
-        counts.append(f"{better} of {len(found) - 1} in the gap of input {gap + 1}")
-    return f"A higher log-likelihood than Constant have {', '.join(counts)}"
+        counts.append(f"{better} of {len(found) - 1} entries in the gap of input {gap + 1}")
+    return f"The log-likelihood is higher than that of Constant for {enumerated(counts)}"
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {"gap-ll": gap_ll, "gap-coverage": gap_coverage}

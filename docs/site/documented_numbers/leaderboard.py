@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import cell_times
 
 from .convergence_blocks import mark_on, with_headings
@@ -79,10 +80,16 @@ def finished_of_planned() -> list[str]:
     """
     datasets = board().datasets
     body = [
-        [method, *(_finished(method, dataset) for dataset in datasets), _cpu_hours(method)]
+        [method, *(_finished(method, dataset) for dataset in datasets), _convergence(method), _cpu_hours(method)]
         for method in board().methods
     ]
-    return table(["Entry", *datasets, "CPU h"], body)
+    return table(["Entry", *datasets, "Converged, nearly, not, not stated", "CPU h"], body)
+
+
+def _convergence(method: str) -> str:
+    """Return the numbers of splits of all data sets by convergence."""
+    found = sum((mark for (name, _), mark in board().convergence.items() if name == method), ConvergedSplits())
+    return f"{found.converged}, {found.nearly}, {found.unconverged}, {found.unstated}"
 
 
 def _cpu_hours(method: str) -> str:
@@ -95,6 +102,15 @@ def finished_cells() -> str:
     """Return how many planned cells of the studies are finished."""
     done, total = len(board().ok()), sum(board().planned.values())
     return f"{done:,} of {total:,} planned cells are finished, {100.0 * done / total:.1f} %"
+
+
+def converged_cells() -> str:
+    """Return how many finished cells have converged."""
+    found = sum(board().convergence.values(), ConvergedSplits())
+    return (
+        f"Of the finished cells, {found.converged:,} have converged, {found.nearly:,} nearly and {found.unconverged:,} not;"
+        f" {found.unstated:,} do not state it"
+    )
 
 
 def _finished(method: str, dataset: str) -> str:
@@ -168,4 +184,4 @@ TABLES = {
     "machines": machines,
     "seconds": median_seconds,
 }
-FACTS = [("leaderboard.md", finished_cells)]
+FACTS = [("leaderboard.md", finished_cells), ("leaderboard.md", converged_cells)]
