@@ -108,8 +108,8 @@ def converged_cells() -> str:
     """Return how many finished cells have converged."""
     found = sum(board().convergence.values(), ConvergedSplits())
     return (
-        f"Of the finished cells, {found.converged:,} have converged, {found.nearly:,} nearly and {found.unconverged:,} not;"
-        f" {found.unstated:,} do not state it"
+        f"Of the finished cells, {found.converged:,} have converged, {found.nearly:,} nearly and "
+        f"{found.unconverged:,} not; {found.unstated:,} do not state it"
     )
 
 
