@@ -41,7 +41,7 @@ ORIGINS = {
     "ensemble": "the paper; step size by validation points of boston",
     "ep_nn": "the paper; rules of acceleration, order and damping on boston, with test scores in view",
     "dgp_ep": "the authors' program",
-    "dgp_ep, cosine": "ours; steps, schedule and start by the energy of training data, on some splits of five data sets",
+    "dgp_ep, cosine": "ours; steps, schedule and start by the energy of training data on some splits of five data sets",
     "gp": "none; hyperparameters by the evidence",
     "gp_t": "none; hyperparameters by the evidence",
     "sgp": "number of inducing inputs in the label; hyperparameters by the bound or the evidence",
