@@ -29,12 +29,13 @@ _MAX_PANELS = 1024  # panels per data point on which the rules disagree
 _MAX_ERROR = 1e-6  # bound on the error of the remaining panels, relative to the whole integral
 
 # The CRPS of a mixture: all pairs of at most _FEW components; else pairs of the narrowest, and quadrature with equal
-# steps for the rest. If that is more work, as with many components of very different widths: integration over panels.
+# steps for the rest. If that is more work, as with components of very different widths: steps that grow in the tails.
 _FEW = 64
 _STEP = 0.7  # distance of two nodes, in standard deviations of the narrowest component under quadrature
 _TAIL = 7.0  # standard deviations beyond the outermost means
 _PAIR = 2.0  # work of one pair, relative to one evaluation of the normal distribution function
-_BY_PANELS = 1500.0  # work of the integration over panels per component, in the same unit
+_MANY_NODES = 500.0  # work per component, in the same unit, from which on growing steps are tried
+_MOST_NODES = 2000  # of growing steps
 
 
 def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:
@@ -161,13 +162,12 @@ def _distance_between(weights: Array, means: Array, variances: Array) -> Array:
     """Return E|Y - Y'| (N,) of mixtures of Gaussians, weights (S,), means and variances (S, N).
 
     At most ``_FEW`` components are compared in pairs. Otherwise pairs with the k narrowest components of each data
-    point are computed exactly, and quadrature with equal steps gives the rest; k minimises the total work. Integration
-    over panels replaces both where it is less work.
+    point are computed exactly, and quadrature with equal steps gives the rest; k minimises the total work. Quadrature
+    with growing steps replaces both if they are much work, and if it converges.
     """
     if len(weights) <= _FEW:
         return _pairs(weights[:, None], means, variances, len(weights))
     order = np.argsort(variances, axis=0)
-    mixture = Predictive(weights, means, variances)
     means, variances = (np.take_along_axis(array, order, axis=0) for array in (means, variances))
     sorted_weights, stds = weights[order], np.sqrt(variances)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -177,25 +177,15 @@ def _distance_between(weights: Array, means: Array, variances: Array) -> Array:
         k = np.arange(len(nodes))
         work = _PAIR * k * (len(weights) - 0.5 * k) + nodes * (len(weights) - k)
     k_best = int(np.argmin(np.where(np.isfinite(work), work, np.inf)))
-    if work[k_best] > _BY_PANELS * len(weights) and variances[0].all():
-        by_panels = _distance_by_panels(mixture)
-        if np.isfinite(by_panels).all():
-            return by_panels
+    if work[k_best] > _MANY_NODES * len(weights) and variances[0].all():
+        found = _distance_by_growing_steps(sorted_weights, means, stds, low, high)
+        if found is not None:
+            return found
     between = _pairs(sorted_weights, means, variances, k_best)
     if nodes[k_best]:
         rest = sorted_weights[k_best:], means[k_best:], stds[k_best:]
         between += _distance_by_nodes(*rest, low, high, int(nodes[k_best]))
     return between
-
-
-def _distance_by_panels(mixture: Predictive) -> Array:
-    """Return E|Y - Y'| (N,) = 2 E|Y - m| - 2 CRPS(m), with m the mean; nan where `integral` is."""
-    m = mixture.mean()
-    to_mean = mixture.weights @ _mean_distance(m - mixture.means, mixture.variances)
-    density = DensityPrediction(
-        logpdf=mixture.logpdf, cdf=mixture.cdf, quantile=mixture.quantile, mean=m, variance=mixture.variance()
-    )
-    return np.asarray(2.0 * (to_mean - integral(density, m)))
 
 
 def _pairs(weights: Array, means: Array, variances: Array, k: int) -> Array:
@@ -226,6 +216,37 @@ def _distance_by_nodes(weights: Array, means: Array, stds: Array, low: Array, hi
         below = (weights * ndtr((low + i * step - means) / stds)).sum(axis=0)
         total += below * (whole - below)
     return np.asarray(2.0 * step * total)
+
+
+def _distance_by_growing_steps(weights: Array, means: Array, stds: Array, low: Array, high: Array) -> Array | None:
+    """Return the sum of `_distance_by_nodes`, where the sum of the weights is 1, or None if it does not converge.
+
+    The trapezoidal rule has equal steps of u with x = m + s sinh(u), m the mean and s the smallest standard deviation.
+    Its error decreases exponentially with the number of nodes. They are doubled until two values agree.
+    """
+    from scipy.special import ndtr
+
+    centre, scale = (weights * means).sum(axis=0), stds[0]
+    left, right = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
+
+    def summed(fractions: Array) -> Array:
+        total = np.zeros(len(low))
+        for fraction in fractions:
+            u = left + fraction * (right - left)
+            below = (weights * ndtr((centre + scale * np.sinh(u) - means) / stds)).sum(axis=0)
+            total += below * (1.0 - below) * np.cosh(u)
+        return total
+
+    count = int(np.ceil(((right - left) / _STEP).max()))
+    total = summed(np.arange(count + 1) / count)
+    value = total / count
+    while count < _MOST_NODES:
+        total += summed((np.arange(count) + 0.5) / count)
+        count *= 2
+        previous, value = value, total / count
+        if np.all(np.abs(value - previous) <= _AGREEMENT * value):
+            return np.asarray(2.0 * scale * (right - left) * value)
+    return None
 
 
 def _mean_distance(mean: Array, variance: Array) -> Array:

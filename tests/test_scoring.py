@@ -148,20 +148,19 @@ def test_crps_of_many_components_is_that_of_all_pairs(
     assert found == pytest.approx(scoring.crps(mixture, y), rel=1e-9)
 
 
-def test_crps_of_components_of_very_different_widths_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("apart", [0.1, 100.0])  # at 100 too far apart for growing steps
+def test_crps_of_components_of_very_different_widths_is_that_of_all_pairs(
+    apart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(2)
-    variances = np.exp(rng.uniform(-8.0, 18.0, (1000, 2)))
-    mixture, y = Predictive(rng.dirichlet(np.ones(1000)), 3.0 * rng.normal(size=(1000, 2)), variances), np.ones(2)
-    by_panels: list[Array] = []
-    compute = crps._distance_by_panels
-    monkeypatch.setattr(crps, "_BY_PANELS", 500.0)
-    monkeypatch.setattr(
-        crps, "_distance_by_panels", lambda mixture: by_panels.append(compute(mixture)) or by_panels[-1]
-    )
-    found = scoring.crps(mixture, y)
-    assert len(np.concatenate(by_panels)) == len(y)
-    monkeypatch.setattr(crps, "_BY_PANELS", np.inf)
-    assert found == pytest.approx(scoring.crps(mixture, y), rel=1e-8)
+    means, variances = apart * rng.normal(size=(1000, 2)), np.exp(rng.uniform(-8.0, 18.0, (1000, 2)))
+    mixture, y, found = Predictive(rng.dirichlet(np.ones(1000)), means, variances), np.ones(2), []
+    compute = crps._distance_by_growing_steps
+    monkeypatch.setattr(crps, "_distance_by_growing_steps", lambda *a: found.append(compute(*a)) or found[-1])
+    value = scoring.crps(mixture, y)
+    assert [one is None for one in found] == [apart > 1.0]
+    monkeypatch.setattr(crps, "_FEW", 1000)
+    assert value == pytest.approx(scoring.crps(mixture, y), rel=1e-9)
 
 
 @pytest.mark.exhaustive
