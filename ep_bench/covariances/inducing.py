@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ep_bench.types import Array
 
@@ -24,7 +25,9 @@ def centres(X: Array, count: int, rng: np.random.Generator) -> Array:
         return distinct
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
+    # Rounding errors depend on the number of threads. A limit around this function would not limit a library that the
+    # import above is the first to load.
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # inputs that differ by rounding errors give fewer clusters
         found = KMeans(count, n_init=1, random_state=seed).fit(X)
     return np.array(found.cluster_centers_, dtype=np.float64, order="C")

@@ -12,8 +12,12 @@ from functools import partial
 import numpy as np
 
 from .active_learning import claim, order_of_methods, smaller_gains
-from .markdown import table
-from .stored import PUBLISHED, RESULTS, TextRow, rows_of, selected, stored_study, summary
+from .markdown import enumerated, table
+from .stored import PUBLISHED, RESULTS, TextRow, convergence, rows_of, selected, stored_study, summary
+
+SCALE_MIXTURES = {
+    "student-t-friedman": "friedman-outliers", "student-t-boston": "boston", "student-t-concrete": "concrete",
+}  # fmt: skip
 
 Found = tuple[Sequence[bool], str]
 
@@ -201,4 +205,21 @@ def conflict_reference() -> str:
     return f"R-hat is at most {largest:.3f}"
 
 
-FACTS = [("papers/hernandez-lobato2015.md", toy_reference), ("papers/jylanki2011.md", conflict_reference)]
+def figure_6_reference() -> str:
+    """Return on how many splits the chains of figure 6 of Jylanki et al. have converged or nearly converged."""
+    parts = []
+    for folder, dataset in SCALE_MIXTURES.items():
+        found = convergence(folder, "SM", dataset)
+        parts.append(f"{found.converged + found.nearly} of {found.judged} splits of {dataset}")
+    return f"R-hat of its predictions is at most 1.05 on {enumerated(parts)}"
+
+
+def figure_5_hyperparameters() -> str:
+    """Return the largest R-hat of the chains that determine the hyperparameters of figure 5 of Jylanki et al."""
+    largest = max(float(row["r_hat_of_hyperparameters"]) for row in summary("student-t-fixed"))
+    return f"have not mixed: R-hat is up to {largest:.2f}"
+
+
+FACTS = [("papers/hernandez-lobato2015.md", toy_reference), ("papers/jylanki2011.md", conflict_reference),
+    ("papers/jylanki2011.md", figure_6_reference), ("papers/jylanki2011.md", figure_5_hyperparameters),
+]  # fmt: skip
