@@ -10,7 +10,7 @@ include FITC and the variational bound from the same centres of k-means, all und
 50 inducing inputs, whole fits with 50, 100 and 200 (``INDUCING``).
 Our side learns with its default settings (exact: three starts; the first is that of the others). It also learns with
 the smallest number of starts and steps that reach the evidence of the other side, and a second ratio reports this.
-Each of the others runs between two runs of ours. Single evaluations of ours are those of ``search: subset``.
+Each of the others runs between two runs of ours. Single evaluations of ours are those of ``search: many``.
 
 ``bench_searches`` compares whole sparse fits by both of our searches, and by GPy if the peers are installed, in
 processor time.
@@ -254,12 +254,12 @@ def bench_learning_of_peers(benchmark, approximation, inducing, name):
 def bench_searches(benchmark, approximation, inducing, name):
     rows, Z = sparse_rows(name, inducing)
     steps = sgp.Config().steps
-    sides = {one: our_learning(rows, Z, approximation, 1, steps, search=one) for one in ("trials", "subset")}
+    sides = {one: our_learning(rows, Z, approximation, 1, steps, search=one) for one in ("trials", "many")}
     if find_spec("GPy") and find_spec("gpytorch"):
         sides["gpy"] = learning_of_peers(rows, Z, approximation)["gpy"]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all sides can warn that they end before an optimum
-        for one in ("trials", "subset"):
+        for one in ("trials", "many"):
             our_learning(rows, Z, approximation, 1, 1, search=one)()
         taken, values = alternate(sides.values(), 1, time.process_time)
         for side, spent, value in zip(sides, taken[0], values, strict=True):

@@ -302,20 +302,30 @@ class TestSearch:
         assert exact.log_evidence - 0.1 < sparse.log_evidence < exact.log_evidence + 1e-3
         np.testing.assert_allclose(sparse.theta, exact.theta, atol=0.05)
 
-    def test_the_better_of_two_trials_continues(self, monkeypatch):
+    @pytest.mark.parametrize("search", ["trials", "many"])
+    def test_the_better_of_two_trials_continues(self, search, monkeypatch):
         rows, found = wave(n=80, d=4, seed=2), []
-        for lowest in ([], ["_with_fixed_inputs"], ["_with_exact_hyperparameters"]):
+        settings = {"trials": searches.FEW, "many": searches.MANY}[search]
+        for fixed in (settings.fixed, settings.fixed[:1], settings.fixed[1:]):
             with monkeypatch.context() as patch:
-                for name in lowest:
-                    patch.setattr(searches, name, failing)
-                found.append(log_posterior(fitted(rows, inducing=9, search="subset", steps=searches.FROM_SUBSET.trial)))
+                patch.setattr(searches, "FEW", searches.FEW._replace(fixed=fixed))
+                patch.setattr(searches, "MANY", searches.MANY._replace(fixed=fixed))
+                patch.setattr(searches, "step_scales", lambda _, d: np.ones(d))  # they depend on the first point
+                found.append(log_posterior(fitted(rows, inducing=9, search=search, steps=searches.TRIAL)))
         assert found[0] == max(found[1:]) > min(found[1:]) + 0.01
 
-    def test_both_searches_end_close_to_each_other(self):
+    def test_the_search_of_many_data_points(self):
         rows = wave(n=80, d=4)
-        usual, longer = (fitted(rows, inducing=9, approximation="vfe", search=one) for one in ("trials", "subset"))
-        assert longer.log_evidence == pytest.approx(usual.log_evidence, abs=2.0)
-        assert longer.log_evidence != usual.log_evidence
+        few, many = (fitted(rows, inducing=9, approximation="vfe", search=one) for one in ("trials", "many"))
+        assert many.log_evidence == pytest.approx(few.log_evidence, abs=2.0)
+        assert many.log_evidence != few.log_evidence
+
+    @pytest.mark.parametrize(("limit", "search"), [(79, "many"), (80, "trials")])
+    def test_the_number_of_data_points_decides_the_search(self, limit, search, monkeypatch):
+        rows = wave(n=80, d=4)
+        monkeypatch.setattr(sgp, "SEVERAL", limit)
+        auto, chosen = (fitted(rows, inducing=9, search=one, steps=120) for one in ("auto", search))
+        assert auto.log_evidence == chosen.log_evidence
 
     def test_scales_of_the_inducing_inputs(self):
         values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}

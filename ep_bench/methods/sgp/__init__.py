@@ -52,6 +52,7 @@ from ep_bench.covariances.sparse_bound import (
     split,
     sweep,
 )  # fmt: skip
+from ep_bench.covariances.sparse_searches import SearchSettings
 from ep_bench.methods.sgp.minibatches import SETTLED, optimise
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
@@ -60,6 +61,7 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
 USUAL = 800  # typical iterations of the search over all parameters, for the estimate of times
+SEVERAL = 2000  # data points from which on ``search: auto`` is ``many``
 MANY = 20_000  # data points from which on minibatches are used
 MINIBATCHES = 10_000  # number of minibatches if ``epochs`` is null
 COLUMNS = {("fitc", 50): ("GP-50", "FITC-50"), ("fitc", 100): ("GP-100",), ("vfe", 50): ("SGPR-50",)}  # published
@@ -96,10 +98,10 @@ class Config(GaussianProcessConfig):
         0.03, description="learning rate of Adam, constant for half the epochs, then linearly decreasing to 0; ours"
     )
 
-    search: Literal["trials", "subset"] = Field(
-        "trials",
-        description="trials: the search ends if 100 steps gain less than 5e-4 nats per data point; subset: at 2e-5, "
-        "with a start from an exact process on 500 data points, which can reach a higher evidence; ours",
+    search: Literal["auto", "trials", "many"] = Field(
+        "auto",
+        description="search over all parameters; many: with 100 stored corrections instead of 20, ends later, for "
+        "thousands of data points; auto: trials up to 2,000 data points, else many; not with minibatches; ours",
         json_schema_extra={NEUTRAL: "trials"},
     )
     noise_floor: PositiveFloat | None = Field(
@@ -210,18 +212,22 @@ def _learn(
 ) -> tuple[Optimum, str]:
     """Return the end of the search over hyperparameters and inducing inputs, and words if it does not converge."""
     starts = [np.append(theta, inducing()) for theta in starting_points(problem.hyper, config, rng)]
-    search = searches.from_subset if config.search == "subset" else searches.by_trials
     if by_minibatches(config, len(problem.y)):
         some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
         part = problem._replace(X=problem.X[some], y=problem.y[some], replicates=problem.replicates.part(some))
-        start = search(part, starts, min(config.steps, FIRST_STEPS), rng).point
+        start = searches.by_trials(part, starts, min(config.steps, FIRST_STEPS)).point
         count = passes(config, len(problem.y))
         found = optimise(problem, start, count, config.batch_size, config.learning_rate, rng)
         limit = f"the evidence did not converge in {count} epochs of minibatches"
     else:
-        found = search(problem, starts, config.steps, rng)
+        found = searches.by_trials(problem, starts, config.steps, _search_settings(config, len(problem.y)))
         limit = ""
     return found, limit
+
+
+def _search_settings(config: Config, n: int) -> SearchSettings:
+    many = config.search == "many" or (config.search == "auto" and n > SEVERAL)
+    return searches.MANY if many else searches.FEW
 
 
 def by_minibatches(config: Config, n: int) -> bool:
