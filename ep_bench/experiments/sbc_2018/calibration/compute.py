@@ -38,6 +38,8 @@ class Case(BaseModel):
     prior: Literal["gaussian", "ard"] = "gaussian"
     prior_scales: Literal["one", "layer"] = "one"
     hidden: tuple[PositiveInt, ...] = (3,)
+    masses: Literal["per weight", "pooled"] = "per weight"
+    gradients: Literal["double", "single"] = "double"
 
     @model_validator(mode="after")
     def _possible(self) -> Case:
@@ -56,6 +58,7 @@ class Config(BaseModel):
             Case(label="rectified, a variance an input", prior="ard"),
             Case(label="tanh, a variance a layer", activation="tanh", prior_scales="layer"),
             Case(label="rectified, two layers", hidden=(3, 2)),
+            Case(label="rectified, pooled masses, single precision", masses="pooled", gradients="single"),
         ),
         min_length=1,
         description="networks and priors",
@@ -119,7 +122,7 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     )
     schedule = HMCSchedule(
         config.warmup, config.draws * config.thin, 1, config.steps, options.target_acceptance,
-        is_pooled=False, is_single=False,
+        is_pooled=case.masses == "pooled", is_single=case.gradients == "single",
     )  # fmt: skip
     ranks = []
     for stream in rng.spawn(config.replications):
