@@ -33,10 +33,10 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.models import mlp, two_outputs
 from ep_bench.models.two_outputs import backward, forward
@@ -51,6 +51,7 @@ CHECKS = 80  # numbers of epochs, in geometric progression, that are compared on
 PATIENCE = 2.0  # the comparison ends at this multiple of the best number of epochs so far, at least MINIMUM
 MINIMUM = 100  # epochs before the comparison may end
 PAPER_EPOCHS = 40
+EPSILON = 0.01  # shift of adversarial inputs in the paper
 
 
 class Config(BaseModel):
@@ -69,7 +70,7 @@ class Config(BaseModel):
         False, description="whether half the loss is of adversarial inputs; optional in the paper"
     )
     epsilon: NonNegativeFloat = Field(
-        0.01, description="shift of adversarial inputs, as a fraction of the range of each input; the paper: 0.01"
+        EPSILON, description="shift of adversarial inputs, as a fraction of the range of each input; the paper: 0.01"
     )
     learning_rate: PositiveFloat = Field(0.01, description="step size of Adam; the paper: 0.1")
     batch_size: PositiveInt = Field(100, description="data points per step; the paper: 100")
@@ -81,6 +82,12 @@ class Config(BaseModel):
         500, description="the first parts are used until they have this many data points, or all parts; ours"
     )
     max_epochs: PositiveInt = Field(2000, description="highest number of epochs that is compared; ours")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.epsilon != EPSILON and not self.adversarial:
+            raise ValueError("epsilon is the shift of adversarial inputs; set adversarial: true, or leave it out")
+        return self
 
 
 class State(NamedTuple):

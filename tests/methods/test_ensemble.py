@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from ep_bench.methods import ensemble
 from ep_bench.models import mlp
@@ -205,3 +206,9 @@ def test_equal_seeds_give_equal_fits():
     np.testing.assert_array_equal(first.weights, again.weights)
     assert not np.array_equal(first.weights, other.weights)
     assert not np.array_equal(first.weights[0], first.weights[1])
+
+
+def test_epsilon_needs_adversarial_inputs():
+    with pytest.raises(ValidationError, match="set adversarial: true"):
+        ensemble.Config(epsilon=0.1)
+    assert ensemble.Config(epsilon=0.1, adversarial=True).epsilon == 0.1

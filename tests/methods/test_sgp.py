@@ -436,7 +436,9 @@ class TestRepeatedInputs:
 
 def test_noise_floor():
     rows = Rows(wave(noise=0.0).X, wave(noise=0.0).y)
-    low, floored = (fitted(rows, inducing=30, noise_floor=floor) for floor in (None, 1e-3))
+    low = fitted(rows, inducing=30)
+    with pytest.warns(UserWarning, match="noise variance is at its minimum, noise_floor: 0.001"):
+        floored = fitted(rows, inducing=30, noise_floor=1e-3)
     assert low.hyperparameters["noise_variance"] < 1e-4
     assert floored.hyperparameters["noise_variance"] == pytest.approx(1e-3)
 
@@ -473,6 +475,12 @@ class TestOptions:
             sgp.Config(**options)
         (problem,) = InstalledCatalogue().check_options("sgp", options, Path())
         assert problem.path == (next(iter(options)),)
+
+    def test_options_that_exclude_each_other(self):
+        with pytest.raises(ValidationError, match="set minibatch: false"):
+            sgp.Config(search="many", minibatch=True)
+        with pytest.raises(ValidationError, match="leave it or noise_variance out"):
+            sgp.Config(noise_floor=1e-4, noise_variance=1e-6)
 
     def test_published_columns(self):
         assert sgp.METHOD.published(sgp.Config()) == ("GP-50", "FITC-50")

@@ -25,6 +25,7 @@ from .stored import (
     published_number,
     rows_of,
     selected,
+    summary,
 )  # fmt: skip
 
 
@@ -322,7 +323,16 @@ TABLES = {
     "noise-rates": noise_rates,
     "year-like": year_like,
 }
+
+
+def calibration_data_sets() -> str:
+    """Return the number of data sets per case of the calibration of ``hmc``."""
+    return f"{int(summary('hmc-calibration')[0]['replications']):,} data sets"
+
+
 FACTS = [
+    ("methods/hmc.md", calibration_data_sets),
+    ("results.md", calibration_data_sets),
     ("../README.md", pbp_cells),
     ("../README.md", readme_picture),
     ("papers/hernandez-lobato2015.md", pbp_cells),

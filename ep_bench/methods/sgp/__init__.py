@@ -25,12 +25,13 @@ and more if it cannot be factorised (``jitter_`` of the fitted estimator).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from threadpoolctl import threadpool_limits
 
 from ep_bench.covariances import Covariance
@@ -111,6 +112,14 @@ class Config(GaussianProcessConfig):
         json_schema_extra={NEUTRAL: None},
     )
 
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.search == "many" and self.minibatch is True:
+            raise ValueError("search: many has no effect on minibatches; leave it out, or set minibatch: false")
+        if self.noise_floor is not None and self.noise_variance is not None:
+            raise ValueError("noise_floor is a minimum of the learned noise variance; leave it or noise_variance out")
+        return self
+
 
 class State(NamedTuple):
     """The posterior of f, in the units of the training data (usually standardised)."""
@@ -149,8 +158,8 @@ def fit(
     over the estimates.
 
     Warns with scikit-learn's ConvergenceWarning if the objective has not converged, or if a variance is at a limit of
-    the search. Raises FloatingPointError if no start has a finite evidence, and ValueError if fixed values or inducing
-    inputs do not fit the number of inputs.
+    the search, and with a UserWarning if the noise variance is at ``noise_floor``. Raises FloatingPointError if no
+    start has a finite evidence, and ValueError if fixed values or inducing inputs do not fit the number of inputs.
     """
     problem, fixed = problem_of(train, config), None
     if inducing_inputs is not None:
@@ -167,6 +176,9 @@ def fit(
         state = _state(problem, *split(problem, found.point), found.iterations, found.converged)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
+    if config.noise_floor is not None and state.theta[-1] <= problem.hyper.low[-1]:
+        at = f"the noise variance is at its minimum, noise_floor: {config.noise_floor:g}"
+        warnings.warn(f"{at}; without the minimum it would fall further", UserWarning, stacklevel=3)
     return state, _trace(found, problem)
 
 
