@@ -32,7 +32,6 @@ STUDIES = (
     "dgp",
     "dgp-cosine",
     "ep-nn",
-    "hmc-long",
     "controls",
 )
 SECONDS, SPLITS, CELLS = 20.0, 5, 2  # longest fit; fewest splits of a method on a data set; cells of both

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .improvements import Pair, Replacement, pair
 from .markdown import enumerated, in_words, signed, table, with_error
 from .stored import (
     FIVE,
@@ -112,20 +113,23 @@ def _diagnostics(entry: Row) -> list[str]:
 
 def hmc_long() -> list[str]:
     """Return the table of chains that are long enough: how many splits have mixed, and scores next to short chains."""
-    chains = {(one["dataset"], one["method"]): one["diagnostics"] for one in curves("hmc-long")["chains"]}
-    body = [_long_chains(dataset, method, found) for (dataset, method), found in chains.items()]
+    chains = {(one["dataset"], one["method"]): one["diagnostics"] for one in curves("bnn-sampling")["chains"]}
+    pairs = {entry: pair(Replacement("bnn-sampling", entry[1]), entry[0]) for entry in chains}
+    long = {entry: found for entry, found in pairs.items() if found.earlier and entry[1].startswith("HMC")}
+    body = [_long_chains(*entry, chains[entry], found) for entry, found in long.items()]
+    scores = [f"{score}, {length}" for score in ("RMSE", "LL") for length in ("short", "long")]
     r_hats = ["R-hat at most 1.05, monitored", "at test inputs", "R-hat, training inputs", "R-hat, midpoints"]
-    return table(["", "Splits", "LL, short", "LL, long", *r_hats, "ESS", "CPU s per fit"], body)
+    return table(["", *scores, *r_hats, "ESS", "CPU s per fit"], body)
 
 
-def _long_chains(dataset: str, method: str, diagnostics: Row) -> list[str]:
-    rows, short = cells("hmc-long", method, dataset), cells("bnn-sampling", method.replace(" long", ""), dataset)
+def _long_chains(dataset: str, method: str, diagnostics: Row, found: Pair) -> list[str]:
+    rows = found.present
     mixed = [f"{np.sum(np.array(diagnostics[name]) <= 1.05)}" for name in ("r_hat_predictions", "r_hat_test_rows")]
-    both = {row["split"] for row in rows}
-    scores = [with_error([row["ll"] for row in found if row["split"] in both], len(both)) for found in (short, rows)]
+    both = (found.earlier, rows)
+    scores = [with_error([row[score] for row in part], len(part)) for score in ("rmse", "ll") for part in both]
     inputs = [_median_and_largest(diagnostics[name]) for name in ("r_hat_training_inputs", "r_hat_midpoints")]
     effective = f"{np.median(diagnostics['ess_bulk_test_rows']):.0f}"
-    return [f"{dataset}, {method}", f"{len(rows)}", *scores, *mixed, *inputs, effective, _mean_seconds(rows)]
+    return [f"{dataset}, {method}", *scores, *mixed, *inputs, effective, _mean_seconds(rows)]
 
 
 def _median_and_largest(values: Sequence[float]) -> str:
@@ -250,7 +254,7 @@ def readme_picture() -> str:
 
 
 def unconverged_alphas() -> str:
-    """Return how many fits of black-box alpha have not converged, on the data sets with all splits."""
+    """Return on how many fits the noise of black-box alpha still changes, on the data sets with all splits."""
     study = "bnn-optimisation"
     entries = [name for name in dict.fromkeys(method for method, _ in planned(study)) if name.startswith("BB-alpha")]
     found = {
@@ -260,7 +264,7 @@ def unconverged_alphas() -> str:
     }
     unconverged = {place: one.unconverged for place, one in found.items() if one.unconverged}
     naval = {unconverged.pop(("naval", method), 0) for method in entries}
-    if naval != {20} or list(unconverged) != [("yacht", "BB-alpha 1")] or any(one.unstated for one in found.values()):
+    if naval != {20} or list(unconverged) != [("yacht", "BB-alpha 1")]:
         return f"other unconverged fits: {unconverged}, {naval}"
     yacht = unconverged["yacht", "BB-alpha 1"]
     return f"20 of 20 fits on naval with each alpha, and {yacht} of 20 on yacht with alpha = 1"
@@ -268,8 +272,9 @@ def unconverged_alphas() -> str:
 
 def unconverged_yacht() -> str:
     """Return how many fits of black-box alpha 1 on yacht have not converged."""
-    found = convergence("bnn-optimisation", "BB-alpha 1", "yacht")
-    return f"On yacht with alpha = 1, {found.unconverged} of {found.judged} fits have not converged"
+    entry = ("bnn-optimisation", "BB-alpha 1", "yacht")
+    unconverged = convergence(*entry).unconverged
+    return f"On yacht with alpha = 1, it has not converged in {unconverged} of {len(cells(*entry))} fits"
 
 
 DIVERGED = 5.0  # RMSE relative to the median over splits

@@ -55,7 +55,7 @@ from ep_bench.types import Array, Indices, Method, Rows
 
 INITIAL_RHO, INITIAL_SCALE = -10.0, 0.1  # v = v0 sigmoid(rho); means are INITIAL_SCALE N(0, 1)
 NOISE_RATE = 10.0  # step size of the log noise variance with the cosine schedule, relative to the others
-SETTLED = 0.5  # change of the log noise variance in the second half of a converged fit, at most: about 0.06 nats
+SETTLED = 0.5  # change of the log noise variance in the second half of the fit without warning: about 0.06 nats
 
 
 class Config(BaseModel):
@@ -120,7 +120,7 @@ class State(NamedTuple):
     std: Array  # (P,) standard deviations
     noise_variance: float
     test_samples: int
-    converged: bool | None  # whether the noise variance has settled, None if the steps are too few or small to decide
+    converged: bool | None  # False if the noise variance has not settled, else None: the energy is not judged
 
     def predict(self, X: Array, rng: np.random.Generator) -> Predictive:
         """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
@@ -135,8 +135,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[Posterio
     minibatches, nats per data point) and ``noise_deviation`` (standard deviation, standardised). For the linear model
     it has ``objective``, one value per Newton step.
 
-    Warns with scikit-learn's ConvergenceWarning if the noise variance of a network still changes at the end. Whether it
-    does is not stated if the noise variance is fixed, or if the steps cannot move it far enough.
+    Warns with scikit-learn's ConvergenceWarning if the noise variance of a network still changes at the end.
 
     Raises FloatingPointError if the objective or a parameter is not finite after an epoch, if the fitted network has
     diverged (``mlp.refuse_divergence``), or if the linear model has no stationary point. Raises ValueError for the
@@ -168,7 +167,7 @@ def _fit_network(train: Rows, config: Config, rng: np.random.Generator) -> tuple
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     std = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
     mlp.refuse_divergence(theta[:size], layers, X, y)
-    converged = _has_settled(trace["noise_deviation"], _largest_movement(config, -(-len(y) // batch_size)))
+    converged = False if _noise_still_changes(trace["noise_deviation"]) else None
     return State(layers, theta[:size].copy(), std, float(np.exp(theta[-1])), config.test_samples, converged), trace
 
 
@@ -180,25 +179,15 @@ def _rates(config: Config, epoch: int) -> tuple[float, float]:
     return rate, factor * rate if config.noise_variance is None else 0.0
 
 
-def _largest_movement(config: Config, steps: int) -> float:
-    """Return the sum of step sizes of the log noise variance in the second half, for ``steps`` per epoch."""
-    return steps * sum(_rates(config, epoch)[1] for epoch in range(_half(config.epochs) + 1, config.epochs))
+def _noise_still_changes(noise_deviations: list[float]) -> bool:
+    """Return whether the log noise variance changed by more than ``SETTLED`` over the second half of the epochs; warn.
 
-
-def _half(epochs: int) -> int:
-    """Return the last epoch of the first half, from 0."""
-    return (epochs - 1) // 2
-
-
-def _has_settled(noise_deviations: list[float], largest_movement: float) -> bool | None:
-    """Return whether the log noise variance changed by at most ``SETTLED`` over the second half of the epochs; warn.
-
-    Return None if ``largest_movement``, about the largest possible change, is not larger: then it is no evidence.
+    ``noise_deviations`` are standard deviations after each epoch.
     """
-    first, last = noise_deviations[_half(len(noise_deviations))], noise_deviations[-1]
+    first, last = noise_deviations[(len(noise_deviations) - 1) // 2], noise_deviations[-1]
     change = 2.0 * math.log(last / first)
     if abs(change) <= SETTLED:
-        return True if largest_movement > SETTLED else None
+        return False
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
@@ -206,7 +195,7 @@ def _has_settled(noise_deviations: list[float], largest_movement: float) -> bool
         ConvergenceWarning,
         stacklevel=4,
     )
-    return False
+    return True
 
 
 def _fit_linear(train: Rows, config: Config) -> tuple[Posterior, dict[str, list[float]]]:
