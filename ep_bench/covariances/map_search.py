@@ -127,4 +127,8 @@ def warn(
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
     if found.iterations < steps:
         limit += ", not at an optimum: the next points have no solution, or no step lowers the objective"
-    warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=stacklevel)
+        limit += "; other starts or a fixed noise_variance or scale may help"
+    else:
+        limit += "; raise steps"
+    hint = "; a fixed value excludes this limit, as does noise_floor of sgp" if stopped else ""
+    warnings.warn((stopped or words or limit) + hint, ConvergenceWarning, stacklevel=stacklevel)

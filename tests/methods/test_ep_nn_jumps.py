@@ -60,7 +60,7 @@ class TestAJumpThatLeadsAstray:
         monkeypatch.setattr(schedule, "LAST", 0)
         history, ours, _ = self.run(monkeypatch, 9, lambda sites: np.multiply(sites.beta, 30.0, out=sites.beta), 10)
         assert history.restored == 9
-        assert history.reason().endswith("; returned to sweep 9")
+        assert history.reason().endswith("; returned to sweep 9; more sweeps, another damping or restarts may help")
         assert ours.evidence()[0] == pytest.approx(history.trace["log_evidence"][8], rel=1e-9)
 
     def test_a_start_without_a_proper_posterior_is_not_restored(self, monkeypatch):

@@ -220,7 +220,10 @@ class TestTheWayToAFixedPoint:
         history.restored = 2  # set by an earlier stage
         assert not schedule.converge(one, PLAN._replace(sweeps=5), history)
         assert history.restored is None
-        assert history.reason() == "a relative step of 0.031 after 5 sweeps"
+        assert (
+            history.reason()
+            == "a relative step of 0.031 after 5 sweeps; more sweeps, another damping or restarts may help"
+        )
 
     def test_a_halved_step_is_not_convergence(self):
         one, _ = stub(lambda turn: 0.5**turn)
@@ -335,7 +338,7 @@ def test_the_reason_names_the_restored_sweep():
     history.trace["skipped"], history.sizes, history.restored, history.unsettled = [3.0], [7.0], 12, True
     assert history.reason() == (
         "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, "
-        "priors of weights that did not converge; returned to sweep 12"
+        "priors of weights that did not converge; returned to sweep 12; more sweeps, another damping or restarts may help"
     )
 
 

@@ -183,6 +183,7 @@ class TestWarnings:
                 rows(), hmc.Config(**{**SHORT, "warmup": 0, "samples": 10, "steps": 1}), np.random.default_rng(0)
             )
         assert len(warned) == 1
+        assert state.converged is False
         assert state.diagnostics["r_hat_predictions"] > mcmc_diagnostics.LIMIT
         assert len(state.W) == 20
 
@@ -196,6 +197,7 @@ class TestWarnings:
             state, _ = hmc.fit(
                 rows(), hmc.Config(**{**SHORT, "hidden": (), "samples": 500, "warmup": 100}), np.random.default_rng(0)
             )
+        assert state.converged is True
         assert state.diagnostics["r_hat_predictions"] <= mcmc_diagnostics.LIMIT
 
 

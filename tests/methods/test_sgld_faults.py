@@ -63,4 +63,5 @@ class TestNotStationary:
     def test_a_fit_warns(self):
         config = sgld.Config(hidden=(20,), epochs=60, step_size=1e-4, burn_in=0.0)
         with pytest.warns(ConvergenceWarning, match="more epochs may help"):
-            sgld.fit(rows(300, 2, 42), config, np.random.default_rng(0))
+            state, _ = sgld.fit(rows(300, 2, 42), config, np.random.default_rng(0))
+        assert state.converged is False

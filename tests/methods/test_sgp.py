@@ -481,6 +481,8 @@ class TestOptions:
             sgp.Config(search="many", minibatch=True)
         with pytest.raises(ValidationError, match="leave it or noise_variance out"):
             sgp.Config(noise_floor=1e-4, noise_variance=1e-6)
+        with pytest.raises(ValidationError, match="noise_floor must be below 1e\\+08"):
+            sgp.Config(noise_floor=1e9)
 
     def test_published_columns(self):
         assert sgp.METHOD.published(sgp.Config()) == ("GP-50", "FITC-50")

@@ -128,6 +128,11 @@ def test_a_noise_head_excludes_options(other):
         vi.Config(noise="heteroscedastic", **other)
 
 
+def test_an_empirical_prior_has_no_fixed_variance():
+    with pytest.raises(ValueError, match="leave prior_variance out"):
+        vi.Config(prior="empirical", prior_variance=3.0)
+
+
 def test_results_with_the_fixed_prior_keep_their_version():
     assert version("vi", vi.Config()) == "1"
     assert version("vi", vi.Config(noise="heteroscedastic")) == "1"

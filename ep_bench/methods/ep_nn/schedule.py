@@ -101,7 +101,8 @@ class ConvergenceHistory:
         if self.evidence_moved is not None and np.isfinite(self.evidence_moved):
             words += f", a log evidence that moved by {self.evidence_moved:.2g} nats in {EVIDENCE_SWEEPS} sweeps"
         words += ", priors of weights that did not converge" if self.unsettled else ""
-        return words + (f"; returned to sweep {self.restored}" if self.restored is not None else "")
+        words += f"; returned to sweep {self.restored}" if self.restored is not None else ""
+        return f"{words}; more sweeps, another damping or restarts may help"
 
 
 def run(approximation: NetworkApproximation, schedule: SweepSchedule) -> tuple[ConvergenceHistory, bool]:

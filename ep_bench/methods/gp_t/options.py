@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.covariances.replicates import Duplicates
 from ep_bench.methods.gp_t import ep
 from ep_bench.options import NEUTRAL
 
@@ -37,6 +38,11 @@ class Config(GaussianProcessConfig):
     )
     noise_variance: PositiveFloat | None = Field(
         None, description="always null: a t likelihood has scale and nu instead"
+    )
+    duplicates: Duplicates = Field(
+        "keep",
+        description="always keep: with Student-t noise each target counts, so that data points cannot be merged",
+        json_schema_extra={NEUTRAL: "keep"},
     )
     nu: Annotated[PositiveFloat | Literal["optimize", "integrate"], BeforeValidator(_grid_is_integrate)] = Field(
         4.0,

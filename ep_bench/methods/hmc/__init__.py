@@ -114,6 +114,7 @@ class State(NamedTuple):
     chain: Indices  # (S,) chain of each draw
     chains: dict[str, Array]  # name -> (chains, draws), as in ``numerics.mcmc.diagnose``
     diagnostics: dict[str, float]
+    converged: bool  # whether R-hat of the predictions at the monitored inputs is below its limit
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
@@ -137,7 +138,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     found = mcmc.summarise(records, schedule, counts | chain.monitored_r_hats(records))
     state = State(
         model.rows.layers, config.activation, **found.draws, chain=found.chain, chains=found.chains,
-        diagnostics=found.diagnostics,
+        diagnostics=found.diagnostics, converged=not found.problem,
     )  # fmt: skip
     if not (np.isfinite(state.W).all() and np.isfinite(state.noise_variance).all()):
         raise FloatingPointError("a draw is not finite; other priors or a larger target_acceptance may help")

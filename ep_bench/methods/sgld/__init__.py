@@ -103,6 +103,7 @@ class State(NamedTuple):
     chain: Indices  # (S,) index of the chain of each sample, 0
     chains: dict[str, Array]  # name -> (1, S): ``noise_deviation`` and ``prediction``, as in ``hmc``
     diagnostics: dict[str, float]  # ``mcmc_diagnostics.measures`` of the kept samples
+    converged: bool  # whether the kept epochs are stationary and R-hat of the predictions is below its limit
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
@@ -135,9 +136,10 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     chains, found = _monitored(mcmc_diagnostics.monitored_inputs(X, rng), weights, variances, layers)
     kept = slice(int(np.ceil(config.burn_in * len(run.squares))), None)
     reason = not_stationary(np.array(run.trace["log_joint_a_row"][kept]), np.array(run.squares[kept]), y)
-    _warn(reason or mcmc_diagnostics.unmixed(found, f"{len(weights)} samples of one chain; more epochs may help"))
+    reason = reason or mcmc_diagnostics.unmixed(found, f"{len(weights)} samples of one chain; more epochs may help")
+    _warn(reason)
     mixture, chain = run.step_sizes / run.step_sizes.sum(), np.zeros(len(weights), dtype=np.int64)
-    return State(layers, weights, variances, mixture, chain, chains, found), run.trace
+    return State(layers, weights, variances, mixture, chain, chains, found, not reason), run.trace
 
 
 class ChainRun(NamedTuple):

@@ -37,12 +37,12 @@ from threadpoolctl import threadpool_limits
 from ep_bench.covariances import Covariance
 from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
-from ep_bench.covariances.hyperparameters import Hyperparameters
+from ep_bench.covariances.hyperparameters import VARIANCE_LIMITS, Hyperparameters
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import judged, prepared, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
-from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
+from ep_bench.covariances.replicates import Duplicates, Replicates, merge, unbounded_evidence
 from ep_bench.covariances.sparse_bound import (
     InducingBasis,
     SparseGPProblem,
@@ -105,6 +105,12 @@ class Config(GaussianProcessConfig):
         "thousands of data points; auto: trials up to 2,000 data points, else many; not with minibatches; ours",
         json_schema_extra={NEUTRAL: "trials"},
     )
+    duplicates: Duplicates = Field(
+        "keep",
+        description="data points with the same inputs: keep, or merge into one with the mean target and less noise, "
+        "which does not change the bound of vfe, and makes fitc another approximation; ours",
+        json_schema_extra={NEUTRAL: "keep"},
+    )
     noise_floor: PositiveFloat | None = Field(
         None,
         description="minimum of the learned noise variance, in squared units of the training target: a fraction of its "
@@ -116,6 +122,8 @@ class Config(GaussianProcessConfig):
     def _possible(self) -> Self:
         if self.search == "many" and self.minibatch is True:
             raise ValueError("search: many has no effect on minibatches; leave it out, or set minibatch: false")
+        if self.noise_floor is not None and self.noise_floor >= VARIANCE_LIMITS[1]:
+            raise ValueError(f"noise_floor must be below {VARIANCE_LIMITS[1]:g}, the upper limit of the search")
         if self.noise_floor is not None and self.noise_variance is not None:
             raise ValueError("noise_floor is a minimum of the learned noise variance; leave it or noise_variance out")
         return self

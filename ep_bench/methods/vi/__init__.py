@@ -86,6 +86,8 @@ class Config(BaseModel):
             raise ValueError("noise: heteroscedastic learns the noise variance; leave noise_variance out")
         if self.noise == "heteroscedastic" and self.local_reparameterization:
             raise ValueError("noise: heteroscedastic draws the weights; leave local_reparameterization out")
+        if self.prior == "empirical" and self.prior_variance != 1.0:
+            raise ValueError("prior: empirical determines the prior variance; leave prior_variance out")
         return self
 
 
