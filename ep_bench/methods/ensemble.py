@@ -32,6 +32,7 @@ and variance, the column ``ll_gaussian`` of our results.
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -114,6 +115,8 @@ class BatchWorkspace(NamedTuple):
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, Trace]:
     """Fit the networks to standardised data X (n, d), y (n,).
 
+    Warns with a UserWarning if cross-validation chooses the highest number of epochs that is compared, ``max_epochs``.
+
     Returns the state, and one value per epoch of ``objective``: the loss before each step (nats per data point),
     averaged over steps and networks. Raises FloatingPointError if an epoch ends with a number that is not finite, or if
     the mean of a network has diverged (``mlp.refuse_divergence``).
@@ -156,6 +159,9 @@ def _validated_epochs(X: Array, y: Array, config: Config, rng: np.random.Generat
             best, highest = stop, density
         elif stop >= max(PATIENCE * best, MINIMUM):
             break
+    if best == config.max_epochs:
+        words = f"the chosen number of epochs is the highest that is compared, max_epochs: {best}; more may be better"
+        warnings.warn(words, UserWarning, stacklevel=3)
     return int(best)
 
 

@@ -338,7 +338,8 @@ def test_the_reason_names_the_restored_sweep():
     history.trace["skipped"], history.sizes, history.restored, history.unsettled = [3.0], [7.0], 12, True
     assert history.reason() == (
         "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, "
-        "priors of weights that did not converge; returned to sweep 12; more sweeps, another damping or restarts may help"
+        "priors of weights that did not converge; returned to sweep 12; "
+        "more sweeps, another damping or restarts may help"
     )
 
 

@@ -335,7 +335,14 @@ def calibration_data_sets() -> str:
     return f"{int(summary('hmc-calibration')[0]['replications']):,} data sets"
 
 
+def calibration_statistics() -> str:
+    """Return how many statistics of the calibration of ``hmc`` exceed 2 standard errors."""
+    values = [abs(float(row[name])) for row in summary("hmc-calibration") for name in ("shift", "spread")]
+    return f"{sum(value > 2.0 for value in values)} of {len(values)} exceed two standard errors"
+
+
 FACTS = [
+    ("methods/hmc.md", calibration_statistics),
     ("methods/hmc.md", calibration_data_sets),
     ("results.md", calibration_data_sets),
     ("../README.md", pbp_cells),
