@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.cli.output.scores import score_lines, table_lines
+from ep_bench.cli.output.study import status_lines
 from ep_bench.convergence import ConvergedSplits
 from tests.report.synthetic import make_study
 
@@ -29,8 +30,24 @@ def test_entries_that_have_not_converged_get_a_dagger() -> None:
     assert lines[-1] == "† 1 cell has not converged; see the column `reason` of results.csv"
 
 
+def test_hidden_entries_that_have_not_converged_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "14")
+    lines = list(table_lines("RMSE", VALUES, PLANNED, {("gp", "yacht"): ConvergedSplits(unconverged=1)}))
+    assert lines[-2] == "and 1 more data set: see the report († gp)"
+
+
 def test_methods_without_the_score_are_named(tmp_path):
     folder = make_study(
         tmp_path / "s", ["pbp", "svr"], change=lambda row: row | ({"ll": ""} if row["method"] == "svr" else {})
     )
     assert list(score_lines(folder))[-1] == "svr: no mean test log-likelihood; the report has the other scores"
+
+
+def test_status_counts_cells_that_have_not_converged(tmp_path):
+    reason = "not converged: too few steps"
+    folder = make_study(
+        tmp_path / "s", ["pbp", "svr"], change=lambda row: row | ({"reason": reason} if row["method"] == "svr" else {})
+    )
+    head, *_ = status_lines(folder)[0]
+    total = int(head.split(": ")[1].split()[0])
+    assert f": {total} ok ({total // 2} not converged)" in head

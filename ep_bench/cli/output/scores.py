@@ -86,7 +86,8 @@ def table_lines(
     counts = {"method": len(methods) - len(shown), "data set": len(datasets) - len(sets)}
     left = [f"{count} more {word}{'s' * (count > 1)}" for word, count in counts.items() if count]
     if left:
-        yield f"and {' and '.join(left)}: see the report"
+        hidden = dict.fromkeys(m for m, d in unconverged if m not in shown or d not in sets)
+        yield f"and {' and '.join(left)}: see the report" + (f" ({DAGGER} {', '.join(hidden)})" if hidden else "")
     if unconverged:
         total = sum(found.unconverged for found in unconverged.values())
         cells = "1 cell has" if total == 1 else f"{total} cells have"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ep_bench import convergence
 from ep_bench.cli.output.text import columns
 from ep_bench.experiments import checkpoints_kept, failures
 from ep_bench.results import store
@@ -161,6 +162,8 @@ def _counts(study: store.StudyResults, planned: int, missing: int) -> str:
     counts = Counter(row["status"] for row in study.rows)
     statuses = ("ok", "failed", "timeout", "memory", "skipped")
     parts = [f"{counts[status]} {status}" for status in statuses if counts[status]]
+    if unconverged := convergence.count(row for row in study.rows if row["status"] == "ok").unconverged:
+        parts[0] += f" ({unconverged} not converged)"
     parts += [f"{missing} missing"] if missing else []
     return f"{study.name}: {max(planned, len(study.rows))} cells: {', '.join(parts) or 'none run'}"
 
