@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ep_bench.convergence import ConvergedSplits
+
 from .markdown import in_words, signed, table, with_error
 from .single_fits import without_point
 from .stored import (
@@ -225,7 +227,17 @@ def default_training_on_naval() -> str:
 
 
 TABLES = {"sparse-boston": sparse_boston, "dgp-training": dgp_training, "paper-orders": all_methods_orders}
+
+
+def converged_defaults() -> str:
+    """Return how many fits with the default training have converged."""
+    found = sum((convergence("dgp-cosine", *entry) for entry in planned("dgp-cosine")), ConvergedSplits())
+    total = found.judged + found.unstated
+    return f"With the defaults, {found.converged} of {total} fits of the study `dgp_cosine` have converged"
+
+
 FACTS = [
+    ("methods/dgp_ep.md", converged_defaults),
     ("papers/bui2015.md", paper_order),
     ("papers/bui2015.md", decided_pairs),
     ("papers/bui2015.md", default_orders),

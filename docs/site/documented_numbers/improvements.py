@@ -10,6 +10,7 @@ import numpy as np
 
 from ep_bench.results.lock_file import read_provenance
 from ep_bench.results.tables import read_rows
+from ep_bench.types import UNCONVERGED
 
 from .markdown import enumerated, signed, table, with_error
 from .stored import FIVE, PUBLISHED, RESULTS, Row, cells, published_number, rows_of, stored_study
@@ -149,6 +150,14 @@ def zero_scales() -> str:
     )
 
 
+def unconverged_yacht() -> str:
+    """Return how many fits of GP-t by EP have not converged on yacht."""
+    found = pair(GP_T[0], "yacht")
+    earlier, now = (sum(str(row.get("reason")).startswith(UNCONVERGED) for row in rows)
+                    for rows in (found.earlier, found.present))  # fmt: skip
+    return f"{now} of {len(found.present)} fits of EP" if earlier == now else f"{earlier} earlier, {now} now"
+
+
 def clear_differences(entry: Replacement) -> str:
     """Return on which data sets the scores of an entry differ by more than two standard errors."""
     parts = []
@@ -222,6 +231,7 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/dropout.md", behind_later_rmse),
     ("methods/ep_nn.md", gains_of_restarts),
     ("methods/gp_t.md", zero_scales),
+    ("methods/gp_t.md", unconverged_yacht),
     *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
     *(
         (page, partial(both_worse, entry))
