@@ -10,7 +10,7 @@ import pytest
 
 from ep_bench import Estimator
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_variances
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_variances, rounding_error
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
@@ -54,6 +54,18 @@ class TestFit:
         (one, _), (_, trace) = fitted(train, batch_size=40, steps=1), fitted(train, batch_size=40, steps=2)
         value, _ = energy(DGPProblem(one.structure, "gaussian", 40), one.theta, train.X, train.y)
         assert trace["objective"][1] == pytest.approx(value / 40, rel=1e-12)
+
+    def test_rounding_errors_of_the_energy(self, monkeypatch):
+        """They are large if the factors are, as those of FITC on targets without noise; a fit names large ones."""
+        train = rows_of()
+        states = [fitted(train, start=start)[0] for start in ("random", "fitc")]
+        problems = [DGPProblem(state.structure, "gaussian", 40) for state in states]
+        low, high = (rounding_error(one, s.theta, train.X, train.y) for one, s in zip(problems, states, strict=True))
+        assert low < 1e-10
+        assert high > 1e-6
+        monkeypatch.setattr(dgp_ep, "rounding_error", lambda *_: 4.0)
+        with pytest.warns(UserWarning, match="change the energy by about 0.1 nats per data point"):
+            fitted(train)
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_classes_have_no_noise(self, classes):

@@ -55,6 +55,7 @@ from ep_bench.methods.dgp_ep.energy import (
     moments,
     noise_variances,
     normal_draws,
+    rounding_error,
     sampled_moments,
     softmax_probabilities,
     targets,
@@ -186,7 +187,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     layer's noise, standardised) and with ``optimizer: sep`` ``halved_steps`` (number of halved steps).
 
     Warns with scikit-learn's ConvergenceWarning if the energy still falls, if there is no plateau, or if the
-    energy of a classifier is that of the class frequencies.
+    energy of a classifier is that of the class frequencies, and with a UserWarning if rounding errors of the energy are
+    large.
 
     Raises FloatingPointError, with the step, if the energy or its gradient is not finite; this includes matrices
     without a Cholesky factor.
@@ -201,13 +203,22 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     with threadpool_limits(1):  # optimisation amplifies rounding errors, which depend on the number of threads
         theta = _initial(problem, config, X, y, inducing, rng)
         history = _train(problem, config, theta, X, y, rng)
-        evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
+        noise = normal_draws(outputs, rng)
+        evidence = log_evidence(problem, theta, X, y, noise)
+        error = rounding_error(problem, theta, X, y, noise) / len(y)
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
     converged = _judge(history, config)
     if train.classes and evidence / len(y) < _frequencies(train.y) + NO_GAIN:
         converged = False
         _warn("the energy is not below that of the class frequencies; another random_state may find a better optimum")
+    if error > SETTLED.limit / 2.0:
+        warnings.warn(
+            f"rounding errors change the energy by about {error:.2g} nats per data point, as a noise is close to 0; "
+            "the log evidence is no more precise than that",
+            UserWarning,
+            stacklevel=3,
+        )
     samples = config.samples if config.prediction == "sampling" else 0
     state = State(structure, likelihood, config.propagation, theta, samples, evidence, history.steps, converged)
     return state, history.trace

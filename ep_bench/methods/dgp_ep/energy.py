@@ -17,6 +17,11 @@ from ep_bench.methods.dgp_ep.whitened_factor import whiten
 from ep_bench.types import Array
 
 DRAWS = 2**10  # quasi-random draws for evidence and predictions of the softmax
+DIGITS, CHANGES, SOME = (
+    1e-15,
+    4,
+    2000,
+)  # relative changes of parameters, their number, and data points for rounding errors
 MAX_TEMPORARY = 2**20  # maximum size of temporary arrays; larger inputs are processed in blocks
 
 
@@ -121,6 +126,16 @@ def log_evidence(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: A
     parts = blocks(problem.structure, len(X))
     fractions = [(part.stop - part.start) / len(X) for part in parts]
     return -float(np.dot(fractions, [energy(problem, theta, X[part], y[part], noise)[0] for part in parts]))
+
+
+def rounding_error(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
+    """Return the standard deviation of the energy (nats) over changes of the parameters' last digits.
+
+    It is that of all data, estimated from at most ``SOME`` data points.
+    """
+    rng = np.random.default_rng(0)
+    changed = [theta * (1.0 + DIGITS * rng.standard_normal(len(theta))) for _ in range(CHANGES)]
+    return float(np.std([log_evidence(problem, point, X[:SOME], y[:SOME], noise) for point in changed]))
 
 
 def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
