@@ -62,7 +62,7 @@ def disputed() -> str:
     return (
         f"Of the {len(gains)} disputed numbers, ours are worse than the printed ones by more than two standard "
         f"errors on {worse}, better on {better}, and closer on "
-        f"{len(gains) - worse - better - none}; {none} have no result"
+        f"{len(gains) - worse - better - none}" + (f"; {none} have no result" if none else "")
     )
 
 
