@@ -98,6 +98,14 @@ class TestOffers:
         assert model.converged_ is True
         assert model.hyperparameters_["lengthscale"].shape == (2,)
 
+    @pytest.mark.parametrize("method", ["bb_alpha", "dropout", "laplace", "vi"])
+    def test_a_network_shows_its_noise(self, method: str) -> None:
+        short = {"updates": 1, "starts": 0} if method == "laplace" else {"epochs": 2}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it has not converged
+            model = Estimator(method, hidden=[3], random_state=0, **short).fit(self.X, self.y)
+        assert model.hyperparameters_["noise_variance"] == model.state_.noise_variance > 0.0
+
     def test_the_function_in_original_units(self) -> None:
         model = Estimator("gp", starts=1, random_state=0).fit(self.X, self.y)
         mean, variance = model.latent(self.X)

@@ -130,7 +130,7 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
         of a sampler; the ``fit`` of the method documents the names
     ``log_evidence_`` : log evidence of the standardised targets (nats), if the method has one
     ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name; ``ep_nn``: standard deviations
-        of noise and weights
+        of noise and weights; ``vi``, ``bb_alpha``, ``laplace`` and ``dropout``: ``noise_variance`` and others
     ``n_iterations_`` : Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations
     ``converged_`` : methods with a criterion: whether the fit met it
     ``criterion_`` : ``ep_nn``: criterion of convergence that the fit met, empty if none

@@ -89,6 +89,11 @@ class State(NamedTuple):
     noise_variance: float
     passes: int
 
+    @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """Values by name; the noise variance is 1 / tau, standardised units."""
+        return {"rate": self.rate, "noise_variance": self.noise_variance}
+
 
 class BatchWorkspace(NamedTuple):
     """Scratch for a batch of B data points."""

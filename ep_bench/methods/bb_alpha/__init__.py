@@ -122,6 +122,11 @@ class State(NamedTuple):
     test_samples: int
     converged: bool | None  # False if the noise variance has not settled, else None: the energy is not judged
 
+    @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """Values by name, standardised units."""
+        return {"noise_variance": self.noise_variance}
+
     def predict(self, X: Array, rng: np.random.Generator) -> Predictive:
         """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
         outputs = meanfield.sample_networks(self.mean, self.std, self.test_samples, self.layers, X, rng)

@@ -129,6 +129,11 @@ class State(NamedTuple):
     converged: bool
     start_evidences: tuple[float, ...]  # log evidence of each start after its first updates, nats; -inf if it failed
 
+    @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """Values by name, standardised units; ``prior_variance`` (L,) has one value per layer."""
+        return {"noise_variance": self.noise_variance, "prior_variance": self.prior_variance}
+
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
     """Fit a network to standardised data X (n, d), y (n,).

@@ -101,6 +101,11 @@ class State(NamedTuple):
     noise_variance: float  # multiplied by the exponential of the noise head, if there is one
     test_samples: int
 
+    @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """Values by name, standardised units; ``prior_variance`` (P + H,) has one value per weight."""
+        return {"noise_variance": self.noise_variance, "prior_variance": self.prior_variance}
+
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
     """Fit to standardised data X (n, d), y (n,).
