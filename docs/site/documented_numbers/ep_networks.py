@@ -11,7 +11,7 @@ import numpy as np
 from ep_bench.convergence import judge
 from ep_bench.published import DENSITY, SQUARE, moments, pooled
 
-from .markdown import table
+from .markdown import table, with_error
 from .stored import (
     PUBLISHED,
     RESULTS,
@@ -21,6 +21,7 @@ from .stored import (
     checked,
     convergence,
     finished,
+    planned,
     rows_of,
     selected,
     summary,
@@ -74,15 +75,15 @@ def ep_scores() -> list[str]:
     body = []
     for dataset in dict.fromkeys(row["dataset"] for row in finished("ep-nn")):
         entries = [(folder, name, dataset) for name, folder in folders.items()]
-        if all(len(cells(*entry)) == 20 for entry in entries):
+        if all(len(cells(*entry)) == planned(entry[0])[entry[1:]] for entry in entries):
             body.append([dataset, *(_marked_mean(*entry, metric) for metric in ("rmse", "ll") for entry in entries)])
     head = ["", "RMSE, Laplace", "ARD", "`pbp`", "test log-likelihood, Laplace", "ARD", "`pbp`"]
     return table(head, body)
 
 
 def _marked_mean(folder: str, method: str, dataset: str, metric: str) -> str:
-    mean = np.mean([row[metric] for row in cells(folder, method, dataset)])
-    return f"{mean:.3f} {convergence(folder, method, dataset).mark}".strip()
+    mean = with_error([row[metric] for row in cells(folder, method, dataset)], planned(folder)[method, dataset])
+    return f"{mean} {convergence(folder, method, dataset).mark}".strip()
 
 
 def ep_table_1() -> list[str]:
