@@ -158,6 +158,13 @@ def unconverged_yacht() -> str:
     return f"{now} of {len(found.present)} fits of EP" if earlier == now else f"{earlier} earlier, {now} now"
 
 
+def more_starts() -> str:
+    """Return the mean log-likelihood of the exact process on yacht with three starts and with 20."""
+    found = pair(Replacement("gp", "GP"), "yacht")
+    earlier, now = (np.mean([row["ll"] for row in rows]) for rows in (found.earlier, found.present))
+    return f"the mean test log-likelihood of yacht rises from {earlier:.3f} to {now:.3f}"
+
+
 def clear_differences(entry: Replacement) -> str:
     """Return on which data sets the scores of an entry differ by more than two standard errors."""
     parts = []
@@ -231,6 +238,7 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/dropout.md", behind_later_rmse),
     ("methods/ep_nn.md", gains_of_restarts),
     ("methods/gp_t.md", zero_scales),
+    ("methods/gp.md", more_starts),
     ("methods/gp_t.md", unconverged_yacht),
     *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
     *(
