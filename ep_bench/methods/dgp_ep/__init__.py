@@ -205,7 +205,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         history = _train(problem, config, theta, X, y, rng)
         noise = normal_draws(outputs, rng)
         evidence = log_evidence(problem, theta, X, y, noise)
-        error = rounding_error(problem, theta, X, y, noise) / len(y)
+        error = rounding_error(problem, theta, X, y, rng, noise) / len(y)
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
     converged = _judge(history, config)

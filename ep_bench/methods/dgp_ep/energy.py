@@ -128,12 +128,13 @@ def log_evidence(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: A
     return -float(np.dot(fractions, [energy(problem, theta, X[part], y[part], noise)[0] for part in parts]))
 
 
-def rounding_error(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
+def rounding_error(
+    problem: DGPProblem, theta: Array, X: Array, y: Array, rng: np.random.Generator, noise: Array | None = None
+) -> float:
     """Return the standard deviation of the energy (nats) over changes of the parameters' last digits.
 
     It is that of all data, estimated from at most ``SOME`` data points.
     """
-    rng = np.random.default_rng(0)
     changed = [theta * (1.0 + DIGITS * rng.standard_normal(len(theta))) for _ in range(CHANGES)]
     return float(np.std([log_evidence(problem, point, X[:SOME], y[:SOME], noise) for point in changed]))
 
