@@ -7,9 +7,9 @@ Each fit to a standard split predicts twice: with 5,000 and with 50 samples.
 
 from __future__ import annotations
 
-import csv
 import sys
-from pathlib import Path
+
+import pandas as pd
 
 import ep_bench
 
@@ -33,10 +33,7 @@ def log_likelihoods(split: int) -> dict[str, float]:
 def main(path: str) -> None:
     """Write one row per split to the file ``path``."""
     rows = [log_likelihoods(split) for split in range(SPLITS)]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ nearest mode of its precisions: away from a mode, Laplace's approximation is not
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.vi_depth import standardised
 from ep_bench.methods import laplace
@@ -83,10 +82,7 @@ def main(path: str) -> None:
     """Write one row per data set and split to the file ``path``."""
     warnings.simplefilter("ignore")
     rows = [compared(dataset, split) for dataset in DATASETS for split in range(SPLITS)]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

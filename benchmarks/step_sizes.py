@@ -8,14 +8,13 @@ of the step sizes of each method is its default.
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import ep_bench
@@ -32,7 +31,7 @@ class Candidates(NamedTuple):
     method: str
     fixed: dict[str, Any]
     option: str
-    values: tuple[float, ...]
+    tried: tuple[float, ...]
 
 
 CANDIDATES = (
@@ -68,12 +67,9 @@ def main(path: str) -> None:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some step sizes do not converge
         for one in CANDIDATES:
-            places = [(value, dataset, split) for value in one.values for dataset in DATASETS for split in SPLITS]
+            places = [(value, dataset, split) for value in one.tried for dataset in DATASETS for split in SPLITS]
             rows += [measured(one, *place) for place in places]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ of the earlier versions are options of the present ones.
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import ep_bench
@@ -34,7 +33,10 @@ class Versions(NamedTuple):
 
 
 VERSIONS = (
-    *(Versions(f"BB-alpha {alpha:g}", "bb_alpha", {"alpha": alpha}, PROGRAM, {}) for alpha in (1e-6, 0.5, 1.0)),
+    *(
+        Versions(f"BB-alpha {alpha}", "bb_alpha", {"alpha": float(alpha)}, PROGRAM, {})
+        for alpha in ("1e-6", "0.5", "1")
+    ),
     Versions("Dropout-1", "dropout", {}, {"epochs": 400, "tau": 10.0}, {}),
     Versions("VI-1 heteroscedastic", "vi", {}, {}, {"noise": "heteroscedastic", "prior": "empirical"}),
     Versions("LA-full", "laplace", {"hessian": "full"}, {"starts": 0}, {}),
@@ -67,10 +69,7 @@ def main(path: str) -> None:
             for dataset in DATASETS:
                 times = {side: seconds(one.method, options, dataset) for side, options in sides.items()}
                 rows.append({"entry": one.entry, "dataset": dataset} | times)
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ are not used. A hidden unit is active if the mean of one of its outgoing weights
 
 from __future__ import annotations
 
-import csv
 import sys
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 
 from ep_bench import data
 from ep_bench.methods import vi
@@ -81,10 +80,7 @@ def main(path: str, dataset: str) -> None:
     """Write one row per variant to the file ``path``."""
     train, validation = points(dataset)
     rows = [{"variant": name} | measured(train, validation, *variant) for name, variant in VARIANTS.items()]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

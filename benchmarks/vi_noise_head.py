@@ -8,14 +8,13 @@ from 100 networks drawn after 300 epochs; a fit that has failed before has no es
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.vi_depth import standardised
 from ep_bench.methods import vi
@@ -76,10 +75,7 @@ def main(path: str) -> None:
     for dataset, hidden in UNITS.items():
         train = standardised(dataset)
         rows += [{"dataset": dataset, "rate": rate} | measured(train, hidden, rate) for rate in RATES]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, max(rows, key=len), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False)
 
 
 if __name__ == "__main__":
