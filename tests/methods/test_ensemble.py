@@ -175,7 +175,7 @@ class TestEpochs:
         parts = [order[:20], order[20:40], order[40:]][:used]
         fitted = [np.setdiff1d(np.arange(60), part) for part in parts]
         networks = [ensemble._Ensemble(train.X[rest], train.y[rest], config, rng) for rest in fitted]
-        checks = sorted({round(compared ** (k / (ensemble.CHECKS - 1))) for k in range(ensemble.CHECKS)})
+        checks = sorted({min(round(2000 ** (k / 79)), compared) for k in range(80)})
         densities, before = [], 0
         for check in checks:
             densities.append(0.0)
@@ -193,6 +193,14 @@ class TestEpochs:
         function, _ = ensemble.fit(rows(80, 2, 9, noise=0.0), config, np.random.default_rng(0))
         assert noise.n_iterations < 60
         assert function.n_iterations > 200
+
+    def test_a_higher_limit_does_not_change_a_choice_below_it(self):
+        train, states = rows(60, 2, 8), []
+        for limit in (400, 500):
+            config = ensemble.Config(hidden=(8,), members=2, max_epochs=limit, learning_rate=0.05)
+            states.append(ensemble.fit(train, config, np.random.default_rng(1))[0])
+        assert states[0].n_iterations < 350
+        np.testing.assert_array_equal(states[0].weights, states[1].weights)
 
     def test_one_data_point(self):
         train = Rows(np.ones((1, 2)), np.array([0.0]))

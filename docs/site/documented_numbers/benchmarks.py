@@ -1,0 +1,63 @@
+"""Tables of what benchmarks measured into ``docs/figures``: other programs, and step sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .markdown import table
+from .stored import DOCS
+
+FIGURES = DOCS / "figures"
+NONE = "–"
+
+
+def peers() -> list[str]:
+    """Return processor times of ours and of other programs in one run, and the evidences that both reach."""
+    body = []
+    for row in json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["rows"]:
+        reached = [f"{row[name]:.1f}" if name in row else NONE for name in ("our_value", "their_value")]
+        times = [f"{row[name]:.3g} {row['unit'].removeprefix('CPU ')}" for name in ("ours", "theirs")]
+        body.append([f"`{row['method']}`", row["what"], row["program"], *times, _ratio(row), *reached])
+    head = ["Method", "Measured", "Other program", "Ours", "Other", "Other / ours"]
+    return table([*head, "Evidence, ours", "Evidence, other"], body)
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    return f"{row['theirs'] / row['ours']:.2g}"
+
+
+def environment() -> list[str]:
+    """Return the packages, the BLAS kernels and the processor of that run."""
+    lines = json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["environment"]
+    return table(["", ""], [line.split(": ", 1) for line in lines])
+
+
+def step_sizes() -> list[str]:
+    """Return the mean log density of validation points by method and step size, with the number of failed fits."""
+    rows = pd.read_csv(FIGURES / "step-sizes.csv")
+    datasets = list(dict.fromkeys(rows["dataset"]))
+    body = []
+    for (method, option, value), part in rows.groupby(["method", "option", "value"], sort=False):
+        found = part.groupby("dataset")["validation_ll"]
+        means = [_mean_of_all(found.get_group(dataset)) for dataset in datasets]
+        body.append([str(method), f"`{option}: {value:g}`", *means])
+    return table(["Method", "Step size", *datasets], body)
+
+
+def _mean_of_all(values: pd.Series) -> str:
+    """Return the mean with its standard error over splits, or how many fits failed."""
+    if values.isna().any():
+        return f"{int(values.isna().sum())} of {len(values)} fits failed"
+    return f"{values.mean():.3f} ± {values.std(ddof=0) / np.sqrt(len(values)):.3f}"
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "peers": peers,
+    "peers-environment": environment,
+    "step-sizes": step_sizes,
+}
