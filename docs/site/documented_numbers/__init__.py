@@ -14,6 +14,7 @@ from pathlib import Path
 
 from . import (
     active_learning,
+    benchmarks,
     classes,
     command_line,
     costs,
@@ -43,10 +44,11 @@ MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
     molecules, rankings, gaps, later_papers, active_learning, seeds, classes,
-    single_fits, costs, improvements, sparse_processes,
+    single_fits, costs, improvements, sparse_processes, benchmarks,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (
+    benchmarks,
     paper_figures,
     leaderboard,
     networks,
