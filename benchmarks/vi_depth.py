@@ -3,6 +3,9 @@
 Each variant is fitted to 80 % of the training points of standard split 0; the rest are validation points. Test points
 are not used. A hidden unit is active if the mean of one of its outgoing weights exceeds 2 standard deviations.
 
+The last variant starts from the fit of one layer: the first unit of its second layer has the function of that fit, as
+relu(f + SHIFT) with the output bias -SHIFT, and no other unit has an outgoing mean.
+
     python -m benchmarks.vi_depth docs/figures/vi-depth-boston.csv boston
 """
 
@@ -17,9 +20,11 @@ import pandas as pd
 
 from ep_bench import data
 from ep_bench.methods import vi
+from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
-from ep_bench.types import Rows
+from ep_bench.types import Array, Rows
 
+SHIFT = 4.0  # standardised units; higher than almost all -f
 TWO = {"hidden": (50, 50)}
 VARIANTS: dict[str, tuple[dict[str, Any], float]] = {
     "one layer": ({}, vi.INITIAL_STD),
@@ -76,10 +81,31 @@ def measured(train: Rows, validation: Rows, options: dict[str, Any], initial_std
     }
 
 
+def from_one_layer(train: Rows) -> Array:
+    """Return the initial parameters (2 P + 1,) of two layers with the function of a fit of one layer."""
+    one, _ = vi.fit(train, vi.Config(), np.random.default_rng(0))
+    layers = mlp.layout(train.X.shape[1], TWO["hidden"])
+    theta = vi._initial_parameters(vi.Config(**TWO), layers, 0, np.random.default_rng(0))
+    size = mlp.count(layers)
+    first, (second, n_in, n_out), (last, _, _) = one.layers[1, 0], layers[1].tolist(), layers[2].tolist()
+    into_first_unit = np.append(second + n_out * np.arange(n_in), second + n_in * n_out)  # weights, then its bias
+    for found, at in ((one.mean, 0), (np.log(one.std), size)):
+        theta[at : at + first] = found[:first]
+        theta[at + into_first_unit] = found[first:]
+    theta[last:size] = 0.0
+    theta[into_first_unit[-1]] += SHIFT
+    theta[last], theta[size - 1], theta[-1] = 1.0, -SHIFT, np.log(one.noise_variance)
+    return theta
+
+
 def main(path: str, dataset: str) -> None:
     """Write one row per variant to the file ``path``."""
     train, validation = points(dataset)
     rows = [{"variant": name} | measured(train, validation, *variant) for name, variant in VARIANTS.items()]
+    start = from_one_layer(train)
+    with mock.patch.object(vi, "_initial_parameters", lambda *_: start.copy()):
+        found = measured(train, validation, *VARIANTS["two layers"])
+    rows.append({"variant": "two layers, started from one layer"} | found)
     pd.DataFrame(rows).to_csv(path, index=False)
 
 

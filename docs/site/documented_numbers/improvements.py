@@ -216,6 +216,7 @@ VI = (
 LAPLACE = tuple(Replacement("bnn-sampling", name) for name in ("LA-full", "LA-diagonal"))
 EP_NN = tuple(Replacement("ep-nn", name) for name in ("NN-EP-LA", "NN-EP-ARD"))
 GP_T = tuple(Replacement("gp", name) for name in ("GP-t, EP", "GP-t, Laplace"))
+ENSEMBLE = tuple(Replacement("ensemble", name) for name in ("Ensemble", "Ensemble adversarial"))
 PAGES = {
     "methods/bb_alpha.md": BB_ALPHA,
     "methods/dropout.md": DROPOUT,
@@ -223,6 +224,7 @@ PAGES = {
     "methods/laplace.md": LAPLACE,
     "methods/ep_nn.md": EP_NN,
     "methods/gp_t.md": GP_T,
+    "methods/ensemble.md": ENSEMBLE,
 }
 WITH_WORSE = ("BB-alpha 1e-6", "Dropout-1", "VI-1 heteroscedastic", "LA-full", "LA-diagonal", "NN-EP-LA", "NN-EP-ARD")
 
@@ -233,6 +235,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "laplace-versions": partial(versions, LAPLACE),
     "ep-nn-versions": partial(versions, EP_NN),
     "gp-t-versions": partial(versions, GP_T),
+    "ensemble-epochs": partial(versions, ENSEMBLE, "up to 2,000", "up to 10,000"),
 }
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/dropout.md", behind_later_rmse),

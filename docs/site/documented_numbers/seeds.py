@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from ep_bench import published
 
 from .markdown import table
 from .stored import TextRow, selected, summary
 
-FOLDER = "seed-spread"
+FOLDER, SLOW = "seed-spread", "seed-spread-slow"
 
 
-def spread() -> list[str]:
+def spread(folder: str) -> list[str]:
     """Return the standard deviations of the log-likelihood over seeds and over splits."""
-    body = [_line(row) for row in selected(summary(FOLDER), score="ll") if row["mean"]]
+    body = [_line(row) for row in selected(summary(folder), score="ll") if row["mean"]]
     head = ["Data set", "Entry", "LL", "Range over seeds", "SD, seeds", "SD, splits", "Due to the seed", "Splits"]
     return table(head, body)
 
@@ -53,7 +54,7 @@ def much_on_yacht() -> str:
     return f"on yacht more than 30% for {count} of {len(found)} entries, and {found[largest]:.0%} for {largest}"
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {"seed-spread": spread}
+TABLES: dict[str, Callable[[], list[str]]] = {name: partial(spread, name) for name in (FOLDER, SLOW)}
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("experiments.md", little_on_boston),
     ("experiments.md", much_on_yacht),
