@@ -130,5 +130,6 @@ def warn(
         limit += "; other starts or a fixed noise_variance or scale may help"
     else:
         limit += "; raise steps"
-    hint = "; a fixed value excludes this limit, as does noise_floor of sgp" if stopped else ""
+    hint = "; a fixed value excludes this limit" if stopped else ""
+    hint += ", as does noise_floor of sgp" if stopped.startswith("noise_variance") else ""
     warnings.warn((stopped or words or limit) + hint, ConvergenceWarning, stacklevel=stacklevel)

@@ -460,6 +460,14 @@ class TestEvidenceCheck:
         with pytest.warns(UserWarning, match="differ by .* nats; set evidence_check, or a smaller fraction"):
             gp_t.fit(conflicting(), gp_t.Config(steps=3, evidence_check=None), np.random.default_rng(0))
 
+    def test_fixed_hyperparameters_are_checked_unless_the_check_is_off(self, monkeypatch, recwarn):
+        monkeypatch.setattr(inference, "UNRELIABLE", 1e-6)
+        with pytest.warns(UserWarning, match=r"differ by .* nats; set fraction: 0\.5"):
+            gp_t.fit(conflicting(), gp_t.Config(optimize=False), np.random.default_rng(0))
+        recwarn.clear()
+        gp_t.fit(conflicting(), gp_t.Config(optimize=False, evidence_check=None), np.random.default_rng(0))
+        assert not recwarn
+
     def test_the_advice_of_a_warning_does_not_name_an_option_that_is_set(self, monkeypatch):
         monkeypatch.setattr(learning, "unreliable_evidence", lambda *_: "evidences differ")
         with pytest.warns(UserWarning, match=r"^evidences differ; set fraction: 0\.5$"):

@@ -42,16 +42,16 @@ def environment() -> list[str]:
 
 
 def sparse_fits() -> str:
-    """Return how much longer GPy takes for whole sparse fits, and by how much its evidence is higher."""
+    """Return how much longer GPy takes for whole sparse fits, and the differences of the evidences or bounds."""
     rows = [row for row in _peers() if row["method"] == "sgp"]
     ratios = [row["theirs"] / row["ours"] for row in rows]
-    higher = {row["what"]: row["their_value"] - row["our_value"] for row in rows}
-    few = max(value for what, value in higher.items() if " 50 " in what)
-    more = [value for what, value in higher.items() if " 50 " not in what]
-    assert few < 0.0, "the evidence with 50 inducing inputs is no longer higher than GPy's"
+    higher = {row["what"]: row["our_value"] - row["their_value"] for row in rows}
+    few = [value for what, value in higher.items() if " 50 " in what]
+    more = [-value for what, value in higher.items() if " 50 " not in what]
     return (
         f"GPy takes {min(ratios):.1f} to {max(ratios):.1f} times as long. With 50 inducing inputs, our evidence or "
-        f"bound is the higher one; with 100 and 200, that of GPy is higher by {min(more):.1f} to {max(more):.1f} nats"
+        f"bound is higher by {min(few):.1f} to {max(few):.1f} nats; with 100 and 200, that of GPy is higher by "
+        f"{min(more):.1f} to {max(more):.1f} nats"
     )
 
 

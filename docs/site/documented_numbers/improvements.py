@@ -13,7 +13,7 @@ from ep_bench.results.tables import read_rows
 from ep_bench.types import UNCONVERGED
 
 from .markdown import enumerated, signed, table, with_error
-from .stored import FIVE, PUBLISHED, RESULTS, Row, cells, published_number, rows_of, stored_study
+from .stored import DOCS, FIVE, PUBLISHED, RESULTS, Row, cells, published_number, rows_of, stored_study
 from .verdicts import own_numbers
 
 SPLITS = 20
@@ -95,6 +95,18 @@ def _seconds(rows: Sequence[Row]) -> str:
     return f"{mean:.2f}" if known else f"{mean:.2f} wall"
 
 
+@cache
+def _one_run() -> dict[tuple[str, str], list[str]]:
+    """Return the processor times of both versions by entry and data set: one fit each, in one run."""
+    rows = rows_of(DOCS / "figures" / "version-times.csv")
+    return {(row["entry"], row["dataset"]): [row["earlier"], row["present"]] for row in rows}
+
+
+def _times(entry: Replacement, dataset: str, found: Pair) -> list[str]:
+    """Return the times of both versions: those of one run, or means of the rows."""
+    return _one_run().get((entry.method, dataset)) or [_seconds(rows) for rows in (found.earlier, found.present)]
+
+
 def _later(entry: Replacement, dataset: str, metric: str) -> str:
     """Return the number of the later paper, or a dash."""
     rows = rows_of(PUBLISHED / "later_tables.csv")
@@ -106,9 +118,18 @@ def _by_rounding(mean: float, error: float) -> bool:
     return max(abs(mean), error) < ROUNDING
 
 
+def _is_unconverged(row: Row) -> bool:
+    return str(row.get("reason")).startswith(UNCONVERGED)
+
+
+def _mean(rows: Sequence[Row], metric: str) -> str:
+    """Return the mean with its standard error, and a dagger if fits have not converged."""
+    return with_error([row[metric] for row in rows], SPLITS, "†" if any(map(_is_unconverged, rows)) else "")
+
+
 def _scores(found: Pair, metric: str) -> list[str]:
     """Return the means of both versions and their difference, with standard errors."""
-    means = [with_error([row[metric] for row in rows], SPLITS) for rows in (found.earlier, found.present)]
+    means = [_mean(rows, metric) for rows in (found.earlier, found.present)]
     mean, error = found.gain(metric)
     if _by_rounding(mean, error):
         return [*means, f"below {ROUNDING:.5f}"]
@@ -122,7 +143,7 @@ def versions(entries: Sequence[Replacement], earlier: str = "earlier", present: 
     for entry in entries:
         for dataset, found in compared(entry).items():
             scores = [text for metric in BETTER for text in _scores(found, metric)]
-            times = [_seconds(rows) for rows in (found.earlier, found.present)]
+            times = _times(entry, dataset, found)
             printed = [_later(entry, dataset, metric) for metric in later]
             body.append([entry.method, dataset, *scores, *times, *printed])
     head = ["Entry", "Data set"]
@@ -153,8 +174,7 @@ def zero_scales() -> str:
 def unconverged_yacht() -> str:
     """Return how many fits of GP-t by EP have not converged on yacht."""
     found = pair(GP_T[0], "yacht")
-    earlier, now = (sum(str(row.get("reason")).startswith(UNCONVERGED) for row in rows)
-                    for rows in (found.earlier, found.present))  # fmt: skip
+    earlier, now = (sum(map(_is_unconverged, rows)) for rows in (found.earlier, found.present))
     return f"{now} of {len(found.present)} fits of EP" if earlier == now else f"{earlier} earlier, {now} now"
 
 

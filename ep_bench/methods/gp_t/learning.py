@@ -91,14 +91,14 @@ def _part(
                 found = infer(problem, best.point)
         theta, iterations, converged = best.point, best.iterations, best.converged
         path = [value for _, value in best.path]
-        if words := unreliable_evidence(problem, theta, found):
-            advice = (
-                "set evidence_check, or a smaller fraction" if config.evidence_check is None else "set fraction: 0.5"
-            )
-            warnings.warn(f"{words}; {advice}", UserWarning, stacklevel=4)
+        checked = True
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
+        checked = config.evidence_check is not None
     found = found or infer(problem, theta)
+    if checked and (words := unreliable_evidence(problem, theta, found)):
+        advice = "set evidence_check, or a smaller fraction" if config.evidence_check is None else "set fraction: 0.5"
+        warnings.warn(f"{words}; {advice}", UserWarning, stacklevel=4)
     site_blocks = divided(matrix(problem.covariance, theta[:-2], problem.X), found.precisions)
     part = PosteriorPart(
         theta, found.weights, site_blocks, found.precisions, found.log_evidence,
