@@ -27,11 +27,11 @@ Deviation: 1,000 passes, where the program has 10,000.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 from scipy.special import logsumexp
 
 from ep_bench.models import mlp
@@ -78,6 +78,12 @@ class Config(BaseModel):
     batch_size: PositiveInt = Field(32, description="data points per step; the program: 128")
     learning_rate: PositiveFloat = Field(5e-3, description="step size of Adam; the program: 0.001")
     passes: PositiveInt = Field(1000, description="stochastic passes per prediction; the program: 10,000")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.tau and self.validation_fraction != type(self).model_fields["validation_fraction"].default:
+            raise ValueError("validation_fraction has no effect if tau is set; leave one of them out")
+        return self
 
 
 class State(NamedTuple):

@@ -88,6 +88,9 @@ class Config(BaseModel):
     def _possible(self) -> Self:
         if self.epsilon != EPSILON and not self.adversarial:
             raise ValueError("epsilon is the shift of adversarial inputs; set adversarial: true, or leave it out")
+        for name in ("folds", "validation_points", "max_epochs") if self.epochs else ():
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} has no effect if epochs is set; leave one of them out")
         return self
 
 

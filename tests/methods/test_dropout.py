@@ -248,3 +248,8 @@ class TestFit:
     def test_a_network_without_hidden_layers_raises(self):
         with pytest.raises(ValueError, match="at least 1 item"):
             dropout.Config(hidden=())
+
+    def test_a_validation_fraction_needs_a_free_tau(self):
+        with pytest.raises(ValueError, match="validation_fraction has no effect if tau is set"):
+            dropout.Config(tau=1.0, validation_fraction=0.3)
+        assert dropout.Config(validation_fraction=0.3).validation_fraction == 0.3

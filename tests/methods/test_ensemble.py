@@ -220,3 +220,10 @@ def test_epsilon_needs_adversarial_inputs():
     with pytest.raises(ValidationError, match="set adversarial: true"):
         ensemble.Config(epsilon=0.1)
     assert ensemble.Config(epsilon=0.1, adversarial=True).epsilon == 0.1
+
+
+@pytest.mark.parametrize("option", ["folds", "validation_points", "max_epochs"])
+def test_options_of_cross_validation_need_it(option):
+    with pytest.raises(ValidationError, match=f"{option} has no effect if epochs is set"):
+        ensemble.Config(epochs=40, **{option: 7})
+    assert getattr(ensemble.Config(**{option: 7}), option) == 7

@@ -468,6 +468,15 @@ class TestEvidenceCheck:
         gp_t.fit(conflicting(), gp_t.Config(optimize=False, evidence_check=None), np.random.default_rng(0))
         assert not recwarn
 
+    @pytest.mark.parametrize(("scale", "warnings"), [(None, 1), (0.1, 0)])
+    def test_repeated_data_points_are_reported_unless_the_scale_is_fixed(self, scale, warnings, recwarn):
+        once = conflicting()
+        twice = Rows(np.repeat(once.X, 2, axis=0), np.repeat(once.y, 2))
+        config = gp_t.Config(inference="laplace", steps=1, starts=1, scale=scale)
+        gp_t.fit(twice, config, np.random.default_rng(0))
+        found = [one for one in recwarn if "repeat the inputs and the target of another one" in str(one.message)]
+        assert len(found) == warnings
+
     def test_the_advice_of_a_warning_does_not_name_an_option_that_is_set(self, monkeypatch):
         monkeypatch.setattr(learning, "unreliable_evidence", lambda *_: "evidences differ")
         with pytest.warns(UserWarning, match=r"^evidences differ; set fraction: 0\.5$"):

@@ -28,8 +28,11 @@ scale of log log nu, as in the paper.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
+from ep_bench.covariances.replicates import unbounded_evidence
 from ep_bench.methods.gp_t import learning, sampling
 from ep_bench.methods.gp_t.inference import problem_of
 from ep_bench.methods.gp_t.options import Config
@@ -37,16 +40,21 @@ from ep_bench.methods.gp_t.state import State
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
+SCALE = -2  # place of the scale among the hyperparameters; the last one is nu
+
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
     """Fit to standardised data X (n, d), y (n,).
 
     Returns the state and a trace with one value per iteration. The trace has ``objective``, as that of ``gp``, of the
     most probable part; with ``inference: mcmc`` it has ``log_joint`` (nats), ``scale`` and ``nu``, means over the
-    chains, warm-up first. Raises FloatingPointError if the inference does not converge at fixed hyperparameters or at
-    any start.
+    chains, warm-up first. Warns with a UserWarning if repeated inputs always have equal targets, unless the scale is
+    fixed. Raises FloatingPointError if the inference does not converge at fixed hyperparameters or at any start.
     """
     problem = problem_of(train, config)
+    repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[SCALE]) else ""
+    if repeats and config.optimize:
+        warnings.warn(repeats, UserWarning, stacklevel=2)
     if config.inference == "mcmc":
         return sampling.fit(problem, rng)
     state, path = (learning.over_nu if config.nu == "integrate" else learning.at_one_nu)(problem, rng)
