@@ -54,6 +54,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "scores.md": ("0.9",),
     "statistics.md": ("0.1", "14 of 20"),
     "studies.md": ("0.1",),
+    "tuning.md": ("0.5", "0.002", "0.005", "0.01"),
 }
 
 
