@@ -85,7 +85,7 @@ def from_one_layer(train: Rows) -> Array:
     """Return the initial parameters (2 P + 1,) of two layers with the function of a fit of one layer."""
     one, _ = vi.fit(train, vi.Config(), np.random.default_rng(0))
     layers = mlp.layout(train.X.shape[1], TWO["hidden"])
-    theta = vi._initial_parameters(vi.Config(**TWO), layers, 0, np.random.default_rng(0))
+    theta = vi.initial_parameters(vi.Config(**TWO), layers, 0, np.random.default_rng(0))
     size = mlp.count(layers)
     first, (second, n_in, n_out), (last, _, _) = one.layers[1, 0], layers[1].tolist(), layers[2].tolist()
     into_first_unit = np.append(second + n_out * np.arange(n_in), second + n_in * n_out)  # weights, then its bias
@@ -103,7 +103,7 @@ def main(path: str, dataset: str) -> None:
     train, validation = points(dataset)
     rows = [{"variant": name} | measured(train, validation, *variant) for name, variant in VARIANTS.items()]
     start = from_one_layer(train)
-    with mock.patch.object(vi, "_initial_parameters", lambda *_: start.copy()):
+    with mock.patch.object(vi, "initial_parameters", return_value=start.copy()):
         found = measured(train, validation, *VARIANTS["two layers"])
     rows.append({"variant": "two layers, started from one layer"} | found)
     pd.DataFrame(rows).to_csv(path, index=False)

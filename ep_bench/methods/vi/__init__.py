@@ -121,7 +121,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
     head = heteroscedastic.head_size(layers) if config.noise == "heteroscedastic" else 0
-    theta, batch_size = _initial_parameters(config, layers, head, rng), min(config.batch_size, len(y))
+    theta, batch_size = initial_parameters(config, layers, head, rng), min(config.batch_size, len(y))
     size, groups = len(theta) // 2, prior_groups(layers, head)
     prior_variance = np.full(size, config.prior_variance)
     epoch_kernel, workspace, extra = _epoch_kernel(config, layers, batch_size, head)
@@ -173,7 +173,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     return Predictive(np.full(len(W), 1.0 / len(W)), means, state.noise_variance * np.exp(logs))
 
 
-def _initial_parameters(config: Config, layers: Array, head: int, rng: np.random.Generator) -> Array:
+def initial_parameters(config: Config, layers: Array, head: int, rng: np.random.Generator) -> Array:
     """Return means, log standard deviations and log noise variance (2 (P + H) + 1,); the means of the head are 0."""
     means = np.concatenate([mlp.initial_weights(layers, rng), np.zeros(head)])
     return np.concatenate([means, np.full(len(means), np.log(INITIAL_STD)), [np.log(config.noise_variance or 1.0)]])
