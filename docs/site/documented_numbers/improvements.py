@@ -213,6 +213,18 @@ def gains_of_restarts() -> str:
     return f"restarts improve both scores by more than two standard errors {enumerated(parts)} only"
 
 
+def second_criterion() -> list[str]:
+    """Return the table of single fits of EP with the step as criterion, and with the movement of the evidence, too."""
+    body = []
+    for dataset in FIVE:
+        both = pair(EP_NN[0], dataset).earlier, cells("ep-nn-stop", EP_NN[0].method, dataset)
+        converged = [f"{sum(not _is_unconverged(row) for row in rows)} of {len(rows)}" for rows in both]
+        scores = [_mean(rows, metric) for metric in BETTER for rows in both]
+        body.append([dataset, *converged, *scores])
+    names = ("Converged", *(metric.upper() for metric in BETTER))
+    return table(["Data set", *(f"{name}, {stop}" for name in names for stop in ("`step`", "`evidence`"))], body)
+
+
 def behind_later_rmse() -> str:
     """Return on which data sets the RMSE of dropout is higher than the stored one by more than two standard errors."""
     frame = own_numbers()
@@ -254,6 +266,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "vi-versions": partial(versions, VI, "VI-1", "heteroscedastic"),
     "laplace-versions": partial(versions, LAPLACE),
     "ep-nn-versions": partial(versions, EP_NN),
+    "ep-nn-stop": second_criterion,
     "gp-t-versions": partial(versions, GP_T),
     "ensemble-epochs": partial(versions, ENSEMBLE, "up to 2,000", "up to 10,000"),
 }
