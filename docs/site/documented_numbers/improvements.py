@@ -217,7 +217,7 @@ def second_criterion() -> list[str]:
     """Return the table of single fits of EP with the step as criterion, and with the movement of the evidence, too."""
     body = []
     for dataset in FIVE:
-        both = pair(EP_NN[0], dataset).earlier, cells("ep-nn-stop", EP_NN[0].method, dataset)
+        both = pair(EP_NN[0], dataset).earlier, cells("ep-nn-stop", "NN-EP-LA, evidence", dataset)
         converged = [f"{sum(not _is_unconverged(row) for row in rows)} of {len(rows)}" for rows in both]
         scores = [_mean(rows, metric) for metric in BETTER for rows in both]
         body.append([dataset, *converged, *scores])
