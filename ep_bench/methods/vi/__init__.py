@@ -79,6 +79,12 @@ class Config(BaseModel):
     local_reparameterization: bool = Field(
         False, description="draw the inputs of the units instead of the weights; slower per step; Bui et al.: no"
     )
+    restarts: PositiveInt = Field(
+        1,
+        json_schema_extra={NEUTRAL: 1},
+        description="number of fits from different initial weights, of which the one that ends at the lowest objective "
+        "is kept; ours",
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
@@ -100,6 +106,7 @@ class State(NamedTuple):
     prior_variance: Array  # (P + H,) of the last step
     noise_variance: float  # multiplied by the exponential of the noise head, if there is one
     test_samples: int
+    start_evidences: tuple[float, ...]  # bound at the end of each restart, nats; -inf if it failed
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
@@ -113,11 +120,27 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     Returns the state and a trace with one value per epoch: ``objective`` (the negative bound, mean over minibatches,
     nats per data point), ``noise_deviation`` (standard deviation, standardised; with a noise head the root mean square
     over the training points, at the mean weights) and, if the prior is empirical, ``prior_variance`` (mean over the
-    weights). With an empirical prior, the objective contains its log density.
+    weights). With an empirical prior, the objective contains its log density. With several restarts, the trace is that
+    of the fit that is kept.
 
-    Raises FloatingPointError if the objective or a parameter is not finite after an epoch, or if the fit has diverged
-    (``mlp.refuse_divergence``, ``refuse_divergence``).
+    Raises FloatingPointError if, in every restart, the objective or a parameter is not finite after an epoch, or the
+    fit has diverged (``mlp.refuse_divergence``, ``refuse_divergence``).
     """
+    fits, failure = {}, FloatingPointError()
+    for number in range(config.restarts):
+        try:
+            fits[number] = _single_fit(train, config, rng)
+        except FloatingPointError as error:
+            failure = error
+    if not fits:
+        raise failure
+    bounds = {number: -len(train.y) * end_of(trace["objective"]) for number, (_, trace) in fits.items()}
+    state, trace = fits[max(bounds, key=lambda number: bounds[number])]
+    return state._replace(start_evidences=tuple(bounds.get(one, -np.inf) for one in range(config.restarts))), trace
+
+
+def _single_fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+    """Return a fit from random initial weights, and its trace."""
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
     head = heteroscedastic.head_size(layers) if config.noise == "heteroscedastic" else 0
@@ -146,16 +169,20 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     mean, std = theta[:size].copy(), np.exp(theta[size:-1])
     mlp.refuse_divergence(mean[: size - head], layers, X, y)
     refuse_divergence(trace["objective"])
-    return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples), trace
+    return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples, ()), trace
+
+
+def end_of(objective: Sequence[float]) -> float:
+    """Return the median of the last epochs, since a single draw can dominate the objective of one epoch."""
+    return float(np.median(objective[-min(LAST, 1 + len(objective) // 10) :]))
 
 
 def refuse_divergence(objective: Sequence[float]) -> None:
     """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above its lowest value.
 
-    The end is the median of the last epochs, since a single draw can dominate the objective of one epoch. Residuals of
-    a diverged fit can look normal: only the noise variance or the spread of the weights has diverged.
+    Residuals of a diverged fit can look normal: only the noise variance or the spread of the weights has diverged.
     """
-    lowest, last = min(objective), float(np.median(objective[-min(LAST, 1 + len(objective) // 10) :]))
+    lowest, last = min(objective), end_of(objective)
     if last > lowest + WORSE:
         raise FloatingPointError(
             f"diverged: the objective ends at {last:.3g} nats per data point, above {lowest:.3g} of an earlier epoch; "
@@ -205,7 +232,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     slower = 4.0 if config.local_reparameterization else 1.0
     if config.noise == "heteroscedastic":
         slower = 0.45
-    return slower * config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
+    return config.restarts * slower * config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
