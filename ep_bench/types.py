@@ -173,7 +173,7 @@ OFFERED: Mapping[str, str] = {
     "n_iterations": "number of iterations of the fit",
     "converged": "whether the fit met its own criterion, None without one",
     "criterion": "criterion of convergence that the fit met, empty if none",
-    "start_evidences": "log evidence, or its bound, of each start (nats), -inf if it failed",
+    "start_evidences": "log evidence or bound (nats) of each start, -inf if it failed",
     "jitter": "sparse Gaussian process: jitter of the inducing covariance, relative to its mean diagonal element",
     "site_precisions": "precisions (n,) of the likelihood terms: EP sites, or curvatures of the Laplace approximation",
     "chains": "sampler: monitored quantities after warm-up, by name, arrays (chains, draws)",

@@ -14,6 +14,8 @@ from ep_bench.covariances.protocol import Covariance
 from ep_bench.numerics.lbfgs import PAIRS, Function, Optimum, minimise
 from ep_bench.types import Array, Rows
 
+SMALL_NOISE = 1e-6  # noise variance, divided by the variance of the targets, below which there is a warning
+
 
 def prepared(
     train: Rows, config: GaussianProcessConfig, *likelihood: str, **fixed: float | None
@@ -105,6 +107,20 @@ def posterior(
 def judged(found: Optimum, hyper: Hyperparameters) -> Optimum:
     """Return the end of a search as not converged if a variance is at its limit (``Hyperparameters.stopped``)."""
     return found._replace(converged=found.converged and not hyper.stopped(found.point[: len(hyper.names)]))
+
+
+def warn_of_small_noise(log_noise: float, hyper: Hyperparameters, y: Array) -> None:
+    """Warn with UserWarning if the learned noise variance is below 1e-6 of the variance of the targets y (n,).
+
+    A noise at its limit is left out, because ``warn`` names it.
+    """
+    noise, scale = float(np.exp(log_noise)), float(np.var(y))
+    if not np.isnan(hyper.fixed[-1]) or noise >= SMALL_NOISE * scale or log_noise <= hyper.low[-1]:
+        return
+    words = (
+        f"the noise variance is {noise / scale:.2g} of the variance of the target, close to 0; predictions may "
+    )
+    warnings.warn(words + "be too certain, for example if data points repeat", UserWarning, stacklevel=4)
 
 
 def warn(

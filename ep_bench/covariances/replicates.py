@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from ep_bench.types import Array
 
 Duplicates = Literal["keep", "merge"]
-EQUAL = 1e-12  # largest s, divided by the sum of squared targets, that counts as 0
+EQUAL = 1e-12  # largest s, divided by the sum of squared deviations of the targets from their mean, that counts as 0
+ROUNDING = 1e-15  # relative rounding error of a target
 
 
 class Replicates(NamedTuple):
@@ -84,7 +85,9 @@ def merge(X: Array, y: Array) -> tuple[Array, Array, Replicates]:
 def unbounded_evidence(X: Array, y: Array) -> str:
     """Return a message if repeated inputs X (N, d) always have equal targets y (N,), else ''."""
     distinct, _, replicates = merge(X, y)
-    if len(distinct) == len(X) or replicates.squares > EQUAL * float(y @ y):
+    if len(distinct) == len(X):
+        return ""
+    if replicates.squares > EQUAL * float(((y - y.mean()) ** 2).sum()) + ROUNDING**2 * float(y @ y):
         return ""
     return (
         f"{len(X) - len(distinct)} of {len(X)} data points repeat the inputs and the target of another one: "

@@ -134,7 +134,7 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
     ``n_iterations_`` : Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations
     ``converged_`` : methods with a criterion: whether the fit met it
     ``criterion_`` : ``ep_nn``: criterion of convergence that the fit met, empty if none
-    ``start_evidences_`` : ``laplace``, ``ep_nn``, ``vi``: log evidence (nats) of each start, -inf if it failed; ``vi``: bound
+    ``start_evidences_`` : ``laplace``, ``ep_nn``, ``vi``: log evidence or bound (nats) of each start, -inf if it failed
     ``site_precisions_`` : ``gp_t`` except with ``mcmc``: precisions (n,) of the likelihood terms
     ``jitter_`` : sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element
     ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. ``hmc`` has ``log_joint`` (nats),

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -118,7 +119,8 @@ class BatchWorkspace(NamedTuple):
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, Trace]:
     """Fit the networks to standardised data X (n, d), y (n,).
 
-    Warns with a UserWarning if cross-validation chooses the highest number of epochs that is compared, ``max_epochs``.
+    Warns with a UserWarning if cross-validation chooses more than half of ``max_epochs``, so that this limit ends the
+    comparison. If a network diverges, cross-validation ends with the epochs compared so far.
 
     Returns the state, and one value per epoch of ``objective``: the loss before each step (nats per data point),
     averaged over steps and networks. Raises FloatingPointError if an epoch ends with a number that is not finite, or if
@@ -153,19 +155,34 @@ def _validated_epochs(X: Array, y: Array, config: Config, rng: np.random.Generat
     ensembles = [_Ensemble(np.delete(X, part, axis=0), np.delete(y, part), config, rng) for part in parts]
     checks = _compared_epochs(config.max_epochs)
     best, highest = checks[0], -math.inf
-    for start, stop in pairwise([0, *checks]):
-        density = 0.0
-        for ensemble, part in zip(ensembles, parts, strict=True):
-            ensemble.train(range(start, stop))
-            density += float(ensemble.predict(X[part]).logpdf(y[part]).sum())
+    for epochs in pairwise([0, *checks]):
+        stop = epochs[1]
+        try:
+            density = _validation_density(ensembles, parts, X, y, range(*epochs))
+        except FloatingPointError:
+            if highest == -math.inf:
+                raise
+            break  # more epochs are no choice
         if density > highest:
             best, highest = stop, density
         elif stop >= max(PATIENCE * best, MINIMUM):
             break
-    if best == config.max_epochs:
-        words = f"the chosen number of epochs is the highest that is compared, max_epochs: {best}; more may be better"
-        warnings.warn(words, UserWarning, stacklevel=3)
+    else:
+        if PATIENCE * best > config.max_epochs:
+            words = f"{best} epochs are chosen, and none beyond max_epochs: {config.max_epochs} are compared"
+            warnings.warn(f"{words}; more may be better", UserWarning, stacklevel=3)
     return int(best)
+
+
+def _validation_density(
+    ensembles: Sequence[_Ensemble], parts: Sequence[Indices], X: Array, y: Array, epochs: range
+) -> float:
+    """Train each ensemble for the given epochs; return the log density of all validation points (nats)."""
+    density = 0.0
+    for ensemble, part in zip(ensembles, parts, strict=True):
+        ensemble.train(epochs)
+        density += float(ensemble.predict(X[part]).logpdf(y[part]).sum())
+    return density
 
 
 def _compared_epochs(highest: int) -> list[int]:

@@ -52,6 +52,8 @@ def test_message_only_if_all_repeated_targets_are_equal():
     X, y, group = repeated()
     assert unbounded_evidence(X, y[group]).startswith("13 of 20 data points repeat the inputs and the target")
     assert unbounded_evidence(X, y) == ""
+    assert unbounded_evidence(X, y + 1e6) == ""
+    assert "13 of 20" in unbounded_evidence(X, y[group] + 1e6)
     assert unbounded_evidence(X[:7], y[:7]) == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -201,6 +203,31 @@ class TestEpochs:
             states.append(ensemble.fit(train, config, np.random.default_rng(1))[0])
         assert states[0].n_iterations < 350
         np.testing.assert_array_equal(states[0].weights, states[1].weights)
+
+    @pytest.mark.parametrize(("limit", "warned"), [(60, True), (1000, False)])
+    def test_warning_if_the_limit_ends_the_comparison(self, limit, warned):
+        train, config = rows(60, 2, 8), ensemble.Config(hidden=(8,), members=2, max_epochs=limit, learning_rate=0.05)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            state, _ = ensemble.fit(train, config, np.random.default_rng(1))
+        assert state.n_iterations == 47
+        assert [f"none beyond max_epochs: {limit}" in str(one.message) for one in found] == [True] * warned
+
+    def test_a_network_that_diverges_ends_the_comparison(self, monkeypatch):
+        train, config = rows(60, 2, 8), ensemble.Config(hidden=(8,), members=2, max_epochs=300)
+        train_for = ensemble._Ensemble.train
+
+        def diverging(self, epochs):
+            if epochs.start >= limit:
+                raise FloatingPointError("diverged")
+            return train_for(self, epochs)
+
+        monkeypatch.setattr(ensemble._Ensemble, "train", diverging)
+        limit = 50
+        assert ensemble.fit(train, config, np.random.default_rng(1))[0].n_iterations <= 54
+        limit = 0
+        with pytest.raises(FloatingPointError, match="diverged"):
+            ensemble.fit(train, config, np.random.default_rng(1))
 
     def test_one_data_point(self):
         train = Rows(np.ones((1, 2)), np.array([0.0]))

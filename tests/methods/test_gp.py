@@ -371,6 +371,14 @@ class TestRepeatedInputs:
             state, _ = gp.fit(self.rows(equal=True), gp.Config(starts=1, steps=1), np.random.default_rng(0))
         assert state.theta[-1] > np.log(1e-8)
 
+    def test_a_small_noise_is_reported(self):
+        """Targets that are nearly equal have an optimum, at a noise that is close to 0."""
+        rows = self.rows(equal=True)
+        rows.y[np.argmax(rows.y)] += 1e-3
+        with pytest.warns(UserWarning, match="of the variance of the target, close to 0"):
+            state, _ = gp.fit(rows, gp.Config(starts=1), np.random.default_rng(0))
+        assert np.log(1e-8) < state.theta[-1] < np.log(1e-6)
+
     def test_evidence_grows_with_the_logarithm_of_the_noise(self):
         """As the noise falls, each of the N - G repeated targets adds half the logarithm of the noise."""
         rows = self.rows(equal=True)

@@ -479,8 +479,12 @@ class TestOptions:
     def test_options_that_exclude_each_other(self):
         with pytest.raises(ValidationError, match="set minibatch: false"):
             sgp.Config(search="many", minibatch=True)
-        with pytest.raises(ValidationError, match="leave it or noise_variance out"):
+        with pytest.raises(ValidationError, match="leave it out, or noise_variance and optimize: false"):
             sgp.Config(noise_floor=1e-4, noise_variance=1e-6)
+        with pytest.raises(ValidationError, match="leave it out, or noise_variance and optimize: false"):
+            sgp.Config(noise_floor=1e-4, optimize=False)
+        with pytest.raises(ValidationError, match="noise_floor must be at least 1e-08"):
+            sgp.Config(noise_floor=1e-12)
         with pytest.raises(ValidationError, match="noise_floor must be below 1e\\+08"):
             sgp.Config(noise_floor=1e9)
 

@@ -310,6 +310,34 @@ class TestFit:
             np.testing.assert_array_equal(a, b)
             assert not np.array_equal(a, c)
 
+    def test_the_restart_of_the_highest_bound_is_kept(self):
+        train = rows(50, 2, 4)
+        single, restarted = (vi.Config(hidden=(6,), epochs=40, samples=2, restarts=number) for number in (1, 4))
+        rng = np.random.default_rng(3)
+        fits = [vi.fit(train, single, rng) for _ in range(4)]
+        bounds = [-50 * np.median(trace["objective"][-5:]) for _, trace in fits]
+        state, trace = vi.fit(train, restarted, np.random.default_rng(3))
+        assert state.start_evidences == pytest.approx(bounds)
+        assert len(set(bounds)) == 4
+        kept = fits[int(np.argmax(bounds))]
+        np.testing.assert_array_equal(state.mean, kept[0].mean)
+        assert trace == kept[1]
+
+    def test_a_restart_that_fails_is_left_out(self, monkeypatch):
+        train, config = rows(50, 2, 4), vi.Config(hidden=(6,), epochs=4, samples=2, restarts=3)
+        limits = iter([-np.inf, np.inf, np.inf])
+
+        def refuse(objective):
+            if min(objective) > next(limits):
+                raise FloatingPointError("diverged")
+
+        monkeypatch.setattr(vi, "refuse_divergence", refuse)
+        state, _ = vi.fit(train, config, np.random.default_rng(3))
+        assert np.isneginf(state.start_evidences).tolist() == [True, False, False]
+        limits = iter([-np.inf] * 3)
+        with pytest.raises(FloatingPointError, match="diverged"):
+            vi.fit(train, config, np.random.default_rng(3))
+
     def test_a_fixed_noise_is_not_changed(self):
         for options in FORMS[:3]:
             config = vi.Config(hidden=(6,), epochs=5, noise_variance=0.04, **options)

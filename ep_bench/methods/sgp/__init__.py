@@ -39,7 +39,7 @@ from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
 from ep_bench.covariances.hyperparameters import VARIANCE_LIMITS, Hyperparameters
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.map_search import judged, prepared, starting_points, warn
+from ep_bench.covariances.map_search import judged, prepared, starting_points, warn, warn_of_small_noise
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.covariances.replicates import Duplicates, Replicates, merge, unbounded_evidence
@@ -124,8 +124,13 @@ class Config(GaussianProcessConfig):
             raise ValueError("search: many has no effect on minibatches; leave it out, or set minibatch: false")
         if self.noise_floor is not None and self.noise_floor >= VARIANCE_LIMITS[1]:
             raise ValueError(f"noise_floor must be below {VARIANCE_LIMITS[1]:g}, the upper limit of the search")
-        if self.noise_floor is not None and self.noise_variance is not None:
-            raise ValueError("noise_floor is a minimum of the learned noise variance; leave it or noise_variance out")
+        if self.noise_floor is not None and self.noise_floor < VARIANCE_LIMITS[0]:
+            raise ValueError(f"noise_floor must be at least {VARIANCE_LIMITS[0]:g}, the lower limit of the search")
+        if self.noise_floor is not None and (self.noise_variance is not None or not self.optimize):
+            raise ValueError(
+                "noise_floor is a minimum of the learned noise variance; leave it out, or noise_variance and "
+                "optimize: false"
+            )
         return self
 
 
@@ -184,6 +189,7 @@ def fit(
         state = _state(problem, *split(problem, found.point), found.iterations, found.converged)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
+    warn_of_small_noise(float(state.theta[-1]), problem.hyper, train.y)
     if config.noise_floor is not None and state.theta[-1] <= problem.hyper.low[-1]:
         at = f"the noise variance is at its minimum, noise_floor: {config.noise_floor:g}"
         warnings.warn(f"{at}; without the minimum it would fall further", UserWarning, stacklevel=3)
