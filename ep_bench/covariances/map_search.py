@@ -117,9 +117,7 @@ def warn_of_small_noise(log_noise: float, hyper: Hyperparameters, y: Array) -> N
     noise, scale = float(np.exp(log_noise)), float(np.var(y))
     if not np.isnan(hyper.fixed[-1]) or noise >= SMALL_NOISE * scale or log_noise <= hyper.low[-1]:
         return
-    words = (
-        f"the noise variance is {noise / scale:.2g} of the variance of the target, close to 0; predictions may "
-    )
+    words = f"the noise variance is {noise / scale:.2g} of the variance of the target, close to 0; predictions may "
     warnings.warn(words + "be too certain, for example if data points repeat", UserWarning, stacklevel=4)
 
 
