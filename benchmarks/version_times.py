@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 import ep_bench
 
 DATASETS = ("boston", "concrete", "energy", "wine", "yacht")
+HETEROSCEDASTIC = {"noise": "heteroscedastic", "prior": "empirical"}
 PROGRAM = {"schedule": "released program", "learning_rate": 0.001, "test_samples": 50}
 
 
@@ -38,7 +39,10 @@ VERSIONS = (
         for alpha in ("1e-6", "0.5", "1")
     ),
     Versions("Dropout-1", "dropout", {}, {"epochs": 400, "tau": 10.0}, {}),
-    Versions("VI-1 heteroscedastic", "vi", {}, {}, {"noise": "heteroscedastic", "prior": "empirical"}),
+    Versions("VI-1 heteroscedastic", "vi", {"restarts": 5}, {}, HETEROSCEDASTIC),
+    Versions("VI-1, starts", "vi", {}, {}, {"restarts": 5}),
+    Versions("VI-2, starts", "vi", {"hidden": [50, 50]}, {}, {"restarts": 5}),
+    Versions("VI-1 heteroscedastic, starts", "vi", HETEROSCEDASTIC, {}, {"restarts": 5}),
     Versions("LA-full", "laplace", {"hessian": "full"}, {"starts": 0}, {}),
     Versions("LA-diagonal", "laplace", {"hessian": "diag"}, {"starts": 0}, {}),
     Versions("NN-EP-LA", "ep_nn", {"hidden": [10], "prior": "laplace"}, {}, {"restarts": 5}),

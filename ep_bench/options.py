@@ -199,6 +199,8 @@ class _TypeNames:
         low, high = schema.get("minItems", 0), schema.get("maxItems")
         first = schema.get("prefixItems", [])
         if first and all(item == first[0] for item in first) and len(first) == high:
+            if high == 1:
+                return f"one {_either(self._forms(first[0])).removeprefix('a ') or 'value'}"
             return f"{_COUNTS.get(high, high)} {_either(self._forms(first[0], many=True)) or 'values'}"
         if first:
             return f"a list of {' and '.join(_either(self._forms(item)) or 'a value' for item in first)}"

@@ -22,6 +22,7 @@ from .stored import (
     convergence,
     covered,
     curves,
+    mean_seconds,
     planned,
     published_number,
     rows_of,
@@ -54,13 +55,8 @@ def _published(folder: str, source: str, method: str, dataset: str, metric: str)
 def cpu_seconds(folder: str) -> list[str]:
     """Return the table of mean CPU seconds per fit: entries by data sets; a dash for cells without CPU times."""
     datasets, methods = covered(folder), dict.fromkeys(method for method, _ in planned(folder))
-    body = [[method, *(_mean_seconds(cells(folder, method, dataset)) for dataset in datasets)] for method in methods]
+    body = [[method, *(mean_seconds(cells(folder, method, dataset)) for dataset in datasets)] for method in methods]
     return table(["Mean CPU seconds of a fit", *datasets], body)
-
-
-def _mean_seconds(rows: Cells) -> str:
-    seconds = [row["fit_cpu_seconds"] for row in rows if "fit_cpu_seconds" in row]
-    return f"{np.mean(seconds):.2f}" if seconds else "–"
 
 
 def sgld_difference() -> list[str]:
@@ -129,7 +125,7 @@ def _long_chains(dataset: str, method: str, diagnostics: Row, found: Pair) -> li
     scores = [with_error([row[score] for row in part], len(part)) for score in ("rmse", "ll") for part in both]
     inputs = [_median_and_largest(diagnostics[name]) for name in ("r_hat_training_inputs", "r_hat_midpoints")]
     effective = f"{np.median(diagnostics['ess_bulk_test_rows']):.0f}"
-    return [f"{dataset}, {method}", *scores, *mixed, *inputs, effective, _mean_seconds(rows)]
+    return [f"{dataset}, {method}", *scores, *mixed, *inputs, effective, mean_seconds(rows)]
 
 
 def _median_and_largest(values: Sequence[float]) -> str:
@@ -147,7 +143,7 @@ def hmc_length() -> list[str]:
         gap = signed(with_error(_gaps(both[1], both[0], "ll"), len(both[1])))
         ours = [_score(folder, method, dataset, "ll") for method in (short, long)]
         r_hats = [f"{np.median([row['r_hat'] for row in rows if row.get('r_hat')]):.2f}" for rows in both]
-        seconds = [_mean_seconds(rows) for rows in both]
+        seconds = [mean_seconds(rows) for rows in both]
         body.append([dataset, row["published_mean"], *ours, gap, " / ".join(r_hats), " / ".join(seconds)])
     head = ["Data set", "Printed LL", "LL, HMC-1", "LL, 5 times", "Difference", "Median R-hat, test"]
     return table([*head, "CPU s per fit"], body)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from .markdown import in_words, table, with_error
-from .stored import cells, complete, convergence, planned
+from .stored import cells, complete, convergence, mean_seconds, planned
 
-STUDY, OPTIONS = "gp", "gp-options"
+STUDY, OPTIONS, SEARCH = "gp", "gp-options", "sgp-search"
 INDUCING = (50, 100)
 PAIR = ("FITC", "SGPR")
 
@@ -83,6 +83,26 @@ def _both(method: str, option: str, dataset: str, metric: str) -> list[str]:
     return [_score(method, dataset, metric), _score(f"{method}, {option}", dataset, metric, OPTIONS)]
 
 
+def _seconds(method: str, option: str, dataset: str) -> list[str]:
+    """Return the mean processor times of a fit without and with an option of ``OPTIONS``."""
+    return [mean_seconds(cells(STUDY, method, dataset)), mean_seconds(cells(OPTIONS, f"{method}, {option}", dataset))]
+
+
+def searches() -> list[str]:
+    """Return the table of sparse processes with the searches for few and for many data points, on the same splits."""
+    body = []
+    for method, dataset in planned(SEARCH):
+        many = cells(SEARCH, method, dataset)
+        splits = {row["split"] for row in many}
+        few = [row for row in cells(STUDY, method.removesuffix(", many"), dataset) if row["split"] in splits]
+        scores = [
+            with_error([row[metric] for row in rows], len(splits)) for metric in ("rmse", "ll") for rows in (few, many)
+        ]
+        body.append([method.removesuffix(", many"), dataset, *scores, mean_seconds(few), mean_seconds(many)])
+    columns = [f"{name}, `{search}`" for name in ("RMSE", "LL", "CPU s") for search in ("trials", "many")]
+    return table(["Entry", "Data set", *columns], body)
+
+
 def minimum_noise() -> list[str]:
     """Return the table of FITC without and with a minimum of the noise variance."""
     option, body = "minimum noise", []
@@ -90,8 +110,11 @@ def minimum_noise() -> list[str]:
         method = f"FITC-{inducing}"
         for dataset in complete(OPTIONS, f"{method}, {option}"):
             scores = [score for metric in ("rmse", "ll") for score in _both(method, option, dataset, metric)]
-            body.append([str(inducing), dataset, *scores, _lowest(f"{method}, {option}", dataset, OPTIONS)])
-    columns = ["RMSE", "RMSE, with minimum", "LL", "LL, with minimum", "Lowest test point, with minimum"]
+            lowest = [_lowest(method, dataset), _lowest(f"{method}, {option}", dataset, OPTIONS)]
+            body.append([str(inducing), dataset, *scores, *lowest, *_seconds(method, option, dataset)])
+    columns = [
+        f"{name}{text}" for name in ("RMSE", "LL", "Lowest test point", "CPU s") for text in ("", ", with minimum")
+    ]
     return table(["Inducing inputs", "Data set", *columns], body)
 
 
@@ -101,8 +124,8 @@ def merged_inputs() -> list[str]:
     for method in ("GP", "FITC-50"):
         for dataset in complete(OPTIONS, f"{method}, merged"):
             scores = [score for metric in ("rmse", "ll") for score in _both(method, "merged", dataset, metric)]
-            body.append([method, dataset, *scores])
-    columns = ["RMSE", "RMSE, merged", "LL", "LL, merged"]
+            body.append([method, dataset, *scores, *_seconds(method, "merged", dataset)])
+    columns = [f"{name}{text}" for name in ("RMSE", "LL", "CPU s") for text in ("", ", merged")]
     return table(["Method", "Data set", *columns], body)
 
 
@@ -116,6 +139,7 @@ def merged_noise() -> str:
 TABLES: dict[str, Callable[[], list[str]]] = {
     "fitc-and-sgpr": fitc_and_sgpr,
     "minimum-noise": minimum_noise,
+    "sgp-search": searches,
     "merged-inputs": merged_inputs,
 }
 FACTS: list[tuple[str, Callable[[], str]]] = [

@@ -23,15 +23,14 @@ function.
 Deviation: the paper does not state steps and minibatches, and the authors' released program does not reproduce its
 numbers for Gaussian processes. The program takes 6000 steps of constant size from random factors, and its energy still
 falls at the end. Here step sizes decrease to 0 along a cosine over 15,000 steps, and regression starts from a sparse
-Gaussian process (``fitc_start``). With ``schedule: constant``, ``start: random`` and ``steps: 6000``, the settings are
-those of the program. Others of its defaults are kept: 50 data points per step, one set of hyperparameters per layer
-(text: one per function, ``shared: false``). Step sizes are 0.005 from random factors, as in the program (text: 0.001),
-and 0.002 from sparse processes, chosen by the energy of training data. Unlike the program, this implementation
-standardises inputs, computes the initial lengthscale as the median distance of at most 2,000 data points, and runs
-k-means on 100 data points per centre. K^-1 is never formed (``factor``), and the jitter of 1e-6 is not a function of
-the parameters. For ``alpha`` other than 1 the energy is that of power EP, at 0 the variational one. With ``optimizer:
-sep`` a factor may have negative precision, as in EP, and hyperparameters change after every minibatch, not after the
-factors have converged (appendix C).
+Gaussian process (``fitc_start``). With ``training: released program``, the settings are those of the program. Others of
+its defaults are kept: 50 data points per step, one set of hyperparameters per layer (text: ``shared: false``). Step
+sizes are 0.005 from random factors, as in the program (text: 0.001), and 0.002 from sparse processes, chosen by the
+energy of training data. Unlike the program, this implementation standardises inputs, computes the initial lengthscale
+as the median distance of at most 2,000 data points, and runs k-means on 100 data points per centre. K^-1 is never
+formed (``factor``), and the jitter of 1e-6 is not a function of the parameters. For ``alpha`` other than 1 the energy
+is that of power EP, at 0 the variational one. With ``optimizer: sep`` a factor may have negative precision, as in EP,
+and hyperparameters change after every minibatch, not after the factors have converged (appendix C).
 """
 
 from __future__ import annotations
@@ -72,6 +71,8 @@ SITE_RATE = 0.01  # larger rates (0.02 to 0.1) gave higher energies on boston's 
 
 RANDOM_RATE, FITC_RATE = 0.005, 0.002  # first step sizes of Adam by default, by start
 
+RELEASED = {"steps": 6000, "learning_rate": RANDOM_RATE, "schedule": "constant", "start": "random"}
+
 SETTLED = Decrease(since=2, limit=0.02)  # of the energy, nats per data point; the limit is that of ``sgp``
 
 NO_GAIN = 0.02  # log evidence above that of the class frequencies, nats per data point; less is no fit
@@ -102,6 +103,11 @@ class Config(BaseModel):
         description="initial parameters: random factors, or, in regression, those of sparse Gaussian processes, layer "
         "by layer; ours; released program: random",
         json_schema_extra={NEUTRAL: "random"},
+    )
+    training: Literal["own", "released program"] = Field(
+        "own",
+        description="released program: steps, schedule, start and learning_rate have its values",
+        json_schema_extra={NEUTRAL: "own"},
     )
     plateau: PositiveInt | None = Field(
         None,
@@ -140,6 +146,15 @@ class Config(BaseModel):
         description="match moments layer by layer, or sample through the hidden layers; section 7: moments",
     )
     samples: PositiveInt = Field(SAMPLES, description="samples through the layers for prediction: sampling; ours")
+
+    @model_validator(mode="after")
+    def _released(self) -> Config:
+        """Set the options of the released program."""
+        for name, value in RELEASED.items() if self.training == "released program" else ():
+            if getattr(self, name) not in {value, type(self).model_fields[name].default}:
+                raise ValueError(f"training: released program has {name}: {value}; leave one of them out")
+            self.__dict__[name] = value  # the model is frozen
+        return self
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
