@@ -231,7 +231,8 @@ def second_criterion() -> list[str]:
 def behind_later_rmse() -> str:
     """Return on which data sets the RMSE of dropout is higher than the stored one by more than two standard errors."""
     frame = own_numbers()
-    rows = frame[(frame["source"] == DROPOUT[0].source) & (frame["metric"] == "rmse") & (frame["z"] > CLEAR)]
+    frame = frame[(frame["method"] == DROPOUT[0].method) & (frame["source"] == DROPOUT[0].source)]
+    rows = frame[(frame["metric"] == "rmse") & (frame["z"] > CLEAR)]
     names, ours, theirs = (rows[name] for name in ("published_dataset", "mean", "published_mean"))
     parts = [f"{n} ({float(a):.3g} and {float(b):.3g})" for n, a, b in zip(names, ours, theirs, strict=True)]
     return f"the RMSE is higher by more than two standard errors on {enumerated(parts)}"

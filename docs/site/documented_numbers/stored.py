@@ -179,13 +179,13 @@ def published_number(rows: Sequence[TextRow], mean: str, stderr: str, **wanted: 
     return printed(float(found[0][mean]), float(found[0][stderr] or "nan")) if found else "–"
 
 
-@cache
 def mean_seconds(rows: Cells) -> str:
     """Return the mean processor time of a fit over the rows that have it, or a dash."""
     seconds = [row["fit_cpu_seconds"] for row in rows if row.get("fit_cpu_seconds") is not None]
     return f"{sum(seconds) / len(seconds):.2f}" if seconds else "–"
 
 
+@cache
 def curves(folder: str) -> dict[str, Any]:
     """Return the curves of a study."""
     return dict(json.loads((RESULTS / folder / "curves.json").read_text(encoding="utf-8")))
