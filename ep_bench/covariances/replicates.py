@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ep_bench.types import Array
 
 Duplicates = Literal["keep", "merge"]
-EQUAL = 1e-12  # largest s, divided by the sum of squared deviations of the targets from their mean, that counts as 0
+EQUAL = 1e-12  # largest s, divided by the sum of squared differences between targets and their mean, that counts as 0
 ROUNDING = 1e-15  # relative rounding error of a target
 
 
