@@ -14,6 +14,7 @@ from .stored import (
     RESULTS,
     Cells,
     Row,
+    any_published_number,
     cells,
     check_row,
     checked,
@@ -115,7 +116,7 @@ def hmc_long() -> list[str]:
     body = [_long_chains(*entry, chains[entry], found) for entry, found in long.items()]
     scores = [f"{score}, {length}" for score in ("RMSE", "LL") for length in ("short", "long")]
     r_hats = ["R-hat at most 1.05, monitored", "at test inputs", "R-hat, training inputs", "R-hat, midpoints"]
-    return table(["", *scores, *r_hats, "ESS", "CPU s per fit"], body)
+    return table(["", *scores, "RMSE, published", "LL, published", *r_hats, "ESS", "CPU s per fit"], body)
 
 
 def _long_chains(dataset: str, method: str, diagnostics: Row, found: Pair) -> list[str]:
@@ -123,9 +124,10 @@ def _long_chains(dataset: str, method: str, diagnostics: Row, found: Pair) -> li
     mixed = [f"{np.sum(np.array(diagnostics[name]) <= 1.05)}" for name in ("r_hat_predictions", "r_hat_test_rows")]
     both = (found.earlier, rows)
     scores = [with_error([row[score] for row in part], len(part)) for score in ("rmse", "ll") for part in both]
+    yardstick = [any_published_number("bui2015", "HMC-1", dataset, score) for score in ("rmse", "ll")]
     inputs = [_median_and_largest(diagnostics[name]) for name in ("r_hat_training_inputs", "r_hat_midpoints")]
     effective = f"{np.median(diagnostics['ess_bulk_test_rows']):.0f}"
-    return [f"{dataset}, {method}", *scores, *mixed, *inputs, effective, mean_seconds(rows)]
+    return [f"{dataset}, {method}", *scores, *yardstick, *mixed, *inputs, effective, mean_seconds(rows)]
 
 
 def _median_and_largest(values: Sequence[float]) -> str:

@@ -12,6 +12,7 @@ from .stored import cells, complete, convergence, mean_seconds, planned
 STUDY, OPTIONS, SEARCH = "gp", "gp-options", "sgp-search"
 INDUCING = (50, 100)
 PAIR = ("FITC", "SGPR")
+EXACT = ("RMSE, exact GP", "LL, exact GP")
 
 
 def _datasets(inducing: int) -> list[str]:
@@ -35,6 +36,12 @@ def _lowest(method: str, dataset: str, study: str = STUDY) -> str:
     return f"{min(known):.1f}" + (f" ({len(known)}/{len(found)})" if len(known) < len(found) else "")
 
 
+def _exact(dataset: str) -> list[str]:
+    """Return both scores of the exact process, dashes if it was not run on all splits."""
+    known = dataset in complete(STUDY, "GP")
+    return [_score("GP", dataset, metric) if known else "–" for metric in ("rmse", "ll")]
+
+
 def fitc_and_sgpr() -> list[str]:
     """Return the table of scores of both approximations by number of inducing inputs and data set."""
     body = []
@@ -42,9 +49,10 @@ def fitc_and_sgpr() -> list[str]:
         methods = [f"{name}-{inducing}" for name in PAIR]
         for dataset in _datasets(inducing):
             scores = [_score(method, dataset, metric) for metric in ("rmse", "ll") for method in methods]
-            body.append([str(inducing), dataset, *scores, *(_lowest(method, dataset) for method in methods)])
+            lowest = [_lowest(method, dataset) for method in methods]
+            body.append([str(inducing), dataset, *scores, *lowest, *_exact(dataset)])
     columns = [f"{score}, {name}" for score in ("RMSE", "LL", "Lowest test point") for name in PAIR]
-    return table(["Inducing inputs", "Data set", *columns], body)
+    return table(["Inducing inputs", "Data set", *columns, *EXACT], body)
 
 
 def _wins(inducing: int, metric: str, sign: float) -> int:
@@ -111,11 +119,12 @@ def minimum_noise() -> list[str]:
         for dataset in complete(OPTIONS, f"{method}, {option}"):
             scores = [score for metric in ("rmse", "ll") for score in _both(method, option, dataset, metric)]
             lowest = [_lowest(method, dataset), _lowest(f"{method}, {option}", dataset, OPTIONS)]
-            body.append([str(inducing), dataset, *scores, *lowest, *_seconds(method, option, dataset)])
+            seconds = _seconds(method, option, dataset)
+            body.append([str(inducing), dataset, *scores, *lowest, *seconds, *_exact(dataset)])
     columns = [
         f"{name}{text}" for name in ("RMSE", "LL", "Lowest test point", "CPU s") for text in ("", ", with minimum")
     ]
-    return table(["Inducing inputs", "Data set", *columns], body)
+    return table(["Inducing inputs", "Data set", *columns, *EXACT], body)
 
 
 def merged_inputs() -> list[str]:

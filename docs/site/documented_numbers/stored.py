@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ep_bench import published
@@ -177,6 +178,14 @@ def published_number(rows: Sequence[TextRow], mean: str, stderr: str, **wanted: 
     """Return the first published number with some values as it is printed, or a dash; ``mean`` is a column."""
     found = selected(rows, **wanted)
     return printed(float(found[0][mean]), float(found[0][stderr] or "nan")) if found else "–"
+
+
+def any_published_number(source: str, method: str, dataset: str, metric: str) -> str:
+    """Return a number of any published table as it is printed, or a dash."""
+    rows = published.load_published()
+    wanted = {"source": source, "method": method, "dataset": dataset, "metric": metric}
+    found = rows[np.logical_and.reduce([rows[name] == value for name, value in wanted.items()])]
+    return printed(float(found["mean"].iloc[0]), float(found["stderr"].iloc[0])) if len(found) else "–"
 
 
 def mean_seconds(rows: Cells) -> str:
