@@ -1,9 +1,10 @@
 """CPU seconds of a fit with the settings of an earlier version of a method and with the present ones, in one run.
 
-Each fit has the training points of standard split 0 of a small data set. There is no search for options. The settings
-of the earlier versions are options of the present ones.
+Each fit has the training points of standard split 0 of a data set. There is no search for options. The settings of the
+earlier versions are options of the present ones. With names of entries, only these are measured; the rows of the others
+remain, each of one run.
 
-    python -m benchmarks.version_times docs/figures/version-times.csv
+    python -m benchmarks.version_times docs/figures/version-times.csv [ENTRY ...]
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import ep_bench
 
 DATASETS = ("boston", "concrete", "energy", "wine", "yacht")
 HETEROSCEDASTIC = {"noise": "heteroscedastic", "prior": "empirical"}
+MORE = (*DATASETS, "kin8nm", "naval", "power")
 PROGRAM = {"schedule": "released program", "learning_rate": 0.001, "test_samples": 50}
 
 
@@ -31,6 +33,21 @@ class Versions(NamedTuple):
     both: dict[str, Any]
     earlier: dict[str, Any]
     present: dict[str, Any]
+    datasets: tuple[str, ...] = DATASETS
+
+
+def deep_process(entry: str, hidden: list[int]) -> tuple[Versions, Versions]:
+    """Return a deep process with the training of the released program and with the default one.
+
+    The study of the former has 100 inducing inputs on protein.
+    """
+    both = {"hidden": hidden}
+    few, many = {"inducing": 50}, {"inducing": 100}
+    program = {"training": "released program"}
+    return (
+        Versions(entry, "dgp_ep", both, program | few, few, MORE),
+        Versions(entry, "dgp_ep", both, program | many, few, ("protein",)),
+    )
 
 
 VERSIONS = (
@@ -48,6 +65,8 @@ VERSIONS = (
     Versions("NN-EP-LA", "ep_nn", {"hidden": [10], "prior": "laplace"}, {}, {"restarts": 5}),
     Versions("NN-EP-ARD", "ep_nn", {"hidden": [10], "prior": "ard"}, {}, {"restarts": 5}),
     Versions("GP-t, EP", "gp_t", {}, {"evidence_check": None}, {}),
+    *deep_process("GP-50, cosine", []),
+    *(version for q in (1, 2, 3) for version in deep_process(f"DGP-{q}-50, cosine", [q])),
 )
 
 
@@ -61,19 +80,28 @@ def seconds(method: str, options: dict[str, Any], dataset: str) -> str:
     return f"{time.process_time() - start:.3g}"
 
 
-def main(path: str) -> None:
-    """Write one row per entry and data set to the file ``path``."""
-    rows = []
+def measured(one: Versions) -> list[dict[str, str]]:
+    """Return the rows of an entry."""
+    sides = {"earlier": one.both | one.earlier, "present": one.both | one.present}
+    for options in sides.values():
+        seconds(one.method, options, "yacht")  # compiles
+    return [
+        {"entry": one.entry, "dataset": dataset}
+        | {side: seconds(one.method, options, dataset) for side, options in sides.items()}
+        for dataset in one.datasets
+    ]
+
+
+def main(path: str, *entries: str) -> None:
+    """Write one row per entry and data set to the file ``path``; with ``entries``, keep the rows of others."""
+    unknown = set(entries) - {one.entry for one in VERSIONS}
+    if unknown:
+        raise SystemExit(f"no such entry: {', '.join(sorted(unknown))}")
+    kept = pd.read_csv(path, dtype=str) if entries else pd.DataFrame({"entry": []})
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some fits do not converge
-        for one in VERSIONS:
-            sides = {"earlier": one.both | one.earlier, "present": one.both | one.present}
-            for options in sides.values():
-                seconds(one.method, options, "yacht")  # compiles
-            for dataset in DATASETS:
-                times = {side: seconds(one.method, options, dataset) for side, options in sides.items()}
-                rows.append({"entry": one.entry, "dataset": dataset} | times)
-    pd.DataFrame(rows).to_csv(path, index=False)
+        rows = [row for one in VERSIONS if not entries or one.entry in entries for row in measured(one)]
+    pd.concat([kept[~kept["entry"].isin(entries)], pd.DataFrame(rows)]).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -276,6 +276,13 @@ class TestIntegralOverNu:
             assert part.log_evidence > alone.log_evidence - 1e-3
         assert trace["objective"][-1] * 25 == pytest.approx(-state.best.log_evidence)
 
+    def test_a_warning_of_many_values_is_issued_once(self):
+        config = gp_t.Config(nu="integrate", inference="vb")
+        X = np.linspace(-1.0, 1.0, 12)[:, None]
+        with pytest.warns(ConvergenceWarning, match="more such warnings at other values of nu") as caught:
+            gp_t.fit(Rows(X, np.zeros(12)), config, np.random.default_rng(0))
+        assert len(caught) == len({one.category for one in caught})
+
     def test_values_without_a_solution_are_omitted_with_a_warning(self, monkeypatch):
         def failing(problem, theta):
             if theta[-1] < np.log(2.0):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ep_bench.convergence import ConvergedSplits
 
+from .improvements import seconds_of_versions
 from .markdown import enumerated, in_words, signed, table, with_error
 from .single_fits import without_point
 from .stored import (
@@ -50,9 +51,11 @@ def dgp_training() -> list[str]:
         if len(default) >= count and len(program) >= count:
             counts = convergence("dgp-cosine", method, dataset).counts
             marks = [convergence("dgp", _plain(method), dataset).mark, convergence("dgp-cosine", method, dataset).mark]
-            body.append([dataset, _plain(method), *_both_trainings(program, default, dataset, marks), counts])
+            times = seconds_of_versions()[method, dataset]
+            scores = _both_trainings(program, default, dataset, marks)
+            body.append([dataset, _plain(method), *scores, *times, counts])
     head = ["Data set", "Model", "RMSE, program", "RMSE, default", "LL, program", "LL, default", "LL, DS-DGP"]
-    return table([*head, "Seconds, program", "CPU seconds, default", "Splits, default"], body)
+    return table([*head, "CPU s, program", "CPU s, default", "Splits, default"], body)
 
 
 def _plain(method: str) -> str:
@@ -60,15 +63,13 @@ def _plain(method: str) -> str:
 
 
 def _both_trainings(program: Cells, default: Cells, dataset: str, marks: Sequence[str]) -> list[str]:
-    """Return scores and times of one entry by both trainings, and the score of doubly stochastic inference."""
+    """Return scores of one entry by both trainings, and the score of doubly stochastic inference."""
     both = (program, default)
     scores = [with_error([row[metric] for row in rows], 0, mark)
               for metric in METRICS for rows, mark in zip(both, marks, strict=True)]  # fmt: skip
-    times = [np.mean([row[name] for row in rows])
-             for rows, name in zip(both, ("fit_seconds", "fit_cpu_seconds"), strict=True)]  # fmt: skip
     wanted = {"source": "star-dgp", "method": "DS-DGP (mean-field) L2", "dataset": dataset, "metric": "ll"}
     later = published_number(rows_of(PUBLISHED / "later_tables.csv"), "mean", "stderr", **wanted)
-    return [*scores, later, *(f"{time:.1f}" for time in times)]
+    return [*scores, later]
 
 
 def _order(folder: str, names: Sequence[str], metric: str) -> tuple[list[str], int, int]:

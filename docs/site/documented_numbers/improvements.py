@@ -98,7 +98,7 @@ def _seconds(rows: Sequence[Row]) -> str:
 
 
 @cache
-def _one_run() -> dict[tuple[str, str], list[str]]:
+def seconds_of_versions() -> dict[tuple[str, str], list[str]]:
     """Return the processor times of both versions by entry and data set: one fit each, in one run."""
     rows = rows_of(DOCS / "figures" / "version-times.csv")
     return {(row["entry"], row["dataset"]): [row["earlier"], row["present"]] for row in rows}
@@ -106,7 +106,7 @@ def _one_run() -> dict[tuple[str, str], list[str]]:
 
 def _times(entry: Replacement, dataset: str, found: Pair) -> list[str]:
     """Return the times of both versions: those of one run, or means of the rows."""
-    return _one_run().get((entry.timed or entry.method, dataset)) or [
+    return seconds_of_versions().get((entry.timed or entry.method, dataset)) or [
         _seconds(rows) for rows in (found.earlier, found.present)
     ]
 

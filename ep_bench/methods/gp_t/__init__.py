@@ -76,7 +76,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
     if config.inference == "mcmc":
         return config.chains * (config.warmup + config.samples) * 30.0 * (1.5e-4 + 1.6e-11 * n**3 + 6e-11 * n**2 * d)
     sweeps = 15.0 * (2e-4 + 5e-6 * n + 3e-11 * n**3)
-    evaluation = (15.0 if config.nu == "integrate" else 1.0) * (sweeps + 1e-9 * n**2 * d)
+    repeats = (15.0 if config.nu == "integrate" else 1.0) * (2.0 if config.evidence_check else 1.0)
+    evaluation = repeats * (sweeps + 1e-9 * n**2 * d)
     return evaluation * (config.starts * min(config.steps, 60) if config.optimize else 1)
 
 

@@ -11,6 +11,7 @@ Values without a solution are omitted, with a warning.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -49,7 +50,10 @@ def over_nu(problem: StudentTProblem, rng: np.random.Generator) -> tuple[Posteri
 
     Warns with scikit-learn's ConvergenceWarning if values of nu are omitted. Raises FloatingPointError if all are.
     """
-    parts, paths, failures = _parts(problem, rng)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        parts, paths, failures = _parts(problem, rng)
+    _warn_once(caught)
     if not parts:
         raise FloatingPointError(f"at none of {len(NU)} values of nu; {failures[-1]}")
     if failures:
@@ -66,6 +70,14 @@ def over_nu(problem: StudentTProblem, rng: np.random.Generator) -> tuple[Posteri
         problem.covariance, problem.hyper, problem.X, tuple(parts.values()), probabilities, mean, converged
     )
     return state, paths[int(np.argmax(probabilities))]
+
+
+def _warn_once(caught: Sequence[warnings.WarningMessage]) -> None:
+    """Issue the first warning of each category, with the number of the others."""
+    for category in dict.fromkeys(one.category for one in caught):
+        first, *others = [one.message for one in caught if one.category is category]
+        more = f" (and {len(others)} more such warnings at other values of nu)" if others else ""
+        warnings.warn(f"{first}{more}", category, stacklevel=4)
 
 
 def _part(
