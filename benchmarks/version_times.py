@@ -65,6 +65,7 @@ VERSIONS = (
     Versions("NN-EP-LA", "ep_nn", {"hidden": [10], "prior": "laplace"}, {}, {"restarts": 5}),
     Versions("NN-EP-ARD", "ep_nn", {"hidden": [10], "prior": "ard"}, {}, {"restarts": 5}),
     Versions("GP-t, EP", "gp_t", {}, {"evidence_check": None}, {}),
+    Versions("GP, starts", "gp", {}, {"starts": 3}, {"starts": 20}, ("boston", "yacht")),
     *deep_process("GP-50, cosine", []),
     *(version for q in (1, 2, 3) for version in deep_process(f"DGP-{q}-50, cosine", [q])),
 )
