@@ -56,6 +56,10 @@ VERSIONS = (
         for alpha in ("1e-6", "0.5", "1")
     ),
     Versions("Dropout-1", "dropout", {}, {"epochs": 400, "tau": 10.0}, {}),
+    Versions("Dropout-1, step size 0.001", "dropout", {}, {"learning_rate": 0.005}, {"learning_rate": 0.001}),
+    Versions(
+        "Dropout-1, program", "dropout", {}, {"learning_rate": 0.005}, {"learning_rate": 0.001, "batch_size": 128}
+    ),
     Versions("VI-1 heteroscedastic", "vi", {"restarts": 5}, {}, HETEROSCEDASTIC),
     Versions("VI-1, starts", "vi", {}, {}, {"restarts": 5}),
     Versions("VI-2, starts", "vi", {"hidden": [50, 50]}, {}, {"restarts": 5}),

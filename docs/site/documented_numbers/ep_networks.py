@@ -134,8 +134,10 @@ def ep_seconds() -> str:
 
 def ep_counts() -> str:
     """Return how many fits of EP converge on other data sets than boston."""
+    none = all(ep_converged("ep-nn", dataset) == "0 of 40" for dataset in ("naval", "power"))
     return (
-        f"{ep_converged('ep-nn', 'yacht')} fits converge on yacht, {ep_converged('ep-nn', 'energy')} on energy, "
+        f"{ep_converged('ep-nn', 'yacht')} converge on yacht and {ep_converged('ep-nn', 'energy')} on energy; of "
+        f"single fits, {ep_converged('ep-nn', 'kin8nm')} on kin8nm and {'none' if none else 'some'} on naval and power, "
         f"and {ep_converged('nn-ep-table1', 'communities')} on communities"
     )
 

@@ -178,6 +178,13 @@ def zero_scales() -> str:
     )
 
 
+def time_of_check() -> str:
+    """Return how much longer searches of GP-t by EP take with the check of the evidence."""
+    times = [[float(text) for text in seconds_of_versions()[GP_T[0].method, dataset]] for dataset in FIVE]
+    more = [with_check / without - 1.0 for without, with_check in times]
+    return f"between {min(more):.0%} and {max(more):.0%} of the time without it"
+
+
 def unconverged_yacht() -> str:
     """Return how many fits of GP-t by EP have not converged on yacht."""
     found = pair(GP_T[0], "yacht")
@@ -294,6 +301,7 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/gp_t.md", zero_scales),
     ("methods/gp.md", more_starts),
     ("methods/gp_t.md", unconverged_yacht),
+    ("methods/gp_t.md", time_of_check),
     *((page, partial(clear_differences, entry)) for page, entries in PAGES.items() for entry in entries),
     *(
         (page, partial(both_worse, entry))
