@@ -135,10 +135,10 @@ def ep_seconds() -> str:
 def ep_counts() -> str:
     """Return how many fits of EP converge on other data sets than boston."""
     none = all(ep_converged("ep-nn", dataset) == "0 of 40" for dataset in ("naval", "power"))
+    yacht, energy, kin8nm = (ep_converged("ep-nn", dataset) for dataset in ("yacht", "energy", "kin8nm"))
     return (
-        f"{ep_converged('ep-nn', 'yacht')} converge on yacht and {ep_converged('ep-nn', 'energy')} on energy; of "
-        f"single fits, {ep_converged('ep-nn', 'kin8nm')} on kin8nm and {'none' if none else 'some'} on naval and power, "
-        f"and {ep_converged('nn-ep-table1', 'communities')} on communities"
+        f"{yacht} converge on yacht and {energy} on energy; of single fits, {kin8nm} on kin8nm and "
+        f"{'none' if none else 'some'} on naval and power, and {ep_converged('nn-ep-table1', 'communities')} on communities"
     )
 
 
