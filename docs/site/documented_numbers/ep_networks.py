@@ -135,10 +135,11 @@ def ep_seconds() -> str:
 def ep_counts() -> str:
     """Return how many fits of EP converge on other data sets than boston."""
     none = all(ep_converged("ep-nn", dataset) == "0 of 40" for dataset in ("naval", "power"))
+    some = "none" if none else "some"
     yacht, energy, kin8nm = (ep_converged("ep-nn", dataset) for dataset in ("yacht", "energy", "kin8nm"))
     return (
         f"{yacht} converge on yacht and {energy} on energy; of single fits, {kin8nm} on kin8nm and "
-        f"{'none' if none else 'some'} on naval and power, and {ep_converged('nn-ep-table1', 'communities')} on communities"
+        f"{some} on naval and power, and {ep_converged('nn-ep-table1', 'communities')} on communities"
     )
 
 
