@@ -55,17 +55,18 @@ class Pair:
 
 @cache
 def _replaced(folder: str) -> dict[tuple[str, str, int], Row]:
-    """Return the replaced rows that ended ok by method, data set and split; of several, that of the last version.
+    """Return the replaced rows that ended ok by method, data set and split.
 
+    Of several, it is that of the last version, and of one version, that of the shortest fit.
     Rows of the first format have no version; they are older than all others.
     """
     origins, _ = read_provenance(stored_study(folder).lock)
     rows = [row for row in read_rows(RESULTS / folder / "superseded.csv") if row["status"] == "ok"]
 
-    def version(row: Row) -> int:
-        return int(origins[row["cell"]].version or 0) if row["cell"] in origins else 0
+    def order(row: Row) -> tuple[int, float]:
+        return int(origins[row["cell"]].version or 0) if row["cell"] in origins else 0, -row["fit_seconds"]
 
-    return {(row["method"], row["dataset"], int(row["split"])): row for row in sorted(rows, key=version)}
+    return {(row["method"], row["dataset"], int(row["split"])): row for row in sorted(rows, key=order)}
 
 
 def pair(entry: Replacement, dataset: str) -> Pair:
