@@ -6,7 +6,7 @@ chains of one split, and of all splits the diagnostics of the chains and the cho
 
 Each entry lists its splits and a hash of their cells. An entry is dropped if one of these cells is no longer a finished
 cell of the plan. It is still found if its label has changed. It is replaced only if this machine has the cell files of
-at least as many splits.
+at least as many splits. Diagnostics of further splits are added.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
         old = CurveEntries(*(find(entries, cells) for entries in known))
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
         new = CurveEntries() if _is_up_to_date(local, old) else _read_cells(folder, local)
-        for entry, kind in zip(_better(old, new), found, strict=False):
+        for entry, kind in zip(_better(old, new, cells), found, strict=False):
             if entry is not None:
                 kind.append({**entry, "method": method, "dataset": dataset})
     found.tuned.extend(_searches(folder, rows, files, on_disk))
@@ -243,24 +243,44 @@ def _hash(cells: Cells) -> str:
 
 def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
     """Return whether the known entries already include all cell files of this machine."""
-    splits_entry = known.traces or known.chains
-    if splits_entry is not None:
-        return local.keys() <= set(splits_entry["splits"])
+    by_split = [entry for entry in (known.traces, known.chains) if entry is not None]
+    if by_split:
+        return all(local.keys() <= set(entry["splits"]) for entry in by_split)
     return not local or (known.panel is not None and known.panel["splits"][0] <= min(local))
 
 
-def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
-    """Return per kind the entry with more splits, for panels the one of the earlier split; in a tie the new one."""
+def _better(old: CurveEntries, new: CurveEntries, cells: Cells) -> CurveEntries:
+    """Return the training curves of more splits (in a tie the new ones), the panel of the earlier split, all chains."""
     panel = new.panel
     if old.panel is not None and (panel is None or panel["splits"] > old.panel["splits"]):
         panel = old.panel
-    return CurveEntries(_larger(old.traces, new.traces), panel, _larger(old.chains, new.chains))
+    return CurveEntries(_larger(old.traces, new.traces), panel, _joined(old.chains, new.chains, cells))
 
 
 def _larger(old: Entry | None, new: Entry | None) -> Entry | None:
     if old is None or new is None:
         return new if old is None else old
     return old if len(new["splits"]) < len(old["splits"]) else new
+
+
+def _joined(old: Entry | None, new: Entry | None, cells: Cells) -> Entry | None:
+    """Return the diagnostics of the splits of both entries; of a split that both have, the new ones."""
+    if old is None or new is None:
+        return new if old is None else old
+    parts = {
+        split: {name: values[place] for name, values in entry["diagnostics"].items()}
+        for entry in (old, new)
+        for place, split in enumerate(entry["splits"])
+    }
+    parts = dict(sorted(parts.items()))
+    names = sorted({name for part in parts.values() for name in part})
+    first = min((one for one in (new, old) if one["split"] is not None), key=lambda one: one["split"], default=new)
+    return {
+        **_splits_used(parts, cells),
+        "diagnostics": {name: [part.get(name) for part in parts.values()] for name in names},
+        "split": first["split"],
+        "chains": first["chains"],
+    }
 
 
 def _read_cells(folder: Path, cells: Cells) -> CurveEntries:

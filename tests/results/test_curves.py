@@ -342,6 +342,20 @@ def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
     assert entry["diagnostics"]["step_size"] == [0.1, None, None, None]
 
 
+def test_diagnostics_of_cells_of_several_machines_are_joined(study: Study) -> None:
+    study.finish([1, 2, 3], notes=sampled)
+    study.update()
+    study.forget()
+    study.finish([0], notes=sampled)
+    (entry,) = study.update().chains
+    assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 0)
+    assert all(len(values) == 4 for values in entry["diagnostics"].values())
+    before = (study.folder / curves.FILE).read_bytes()
+    study.forget()
+    study.update()
+    assert (study.folder / curves.FILE).read_bytes() == before
+
+
 def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
     study.finish(range(3), trace=lambda _: {}, notes=sampled)
     before = study.update()
@@ -349,8 +363,8 @@ def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
     study.forget()
     assert study.update() == before
     assert (study.folder / curves.FILE).read_bytes() == text
-    study.finish([3], trace=lambda _: {}, notes=sampled)  # one cell of the four is here: the entry of three stays
-    assert study.update() == before
+    study.finish([3], trace=lambda _: {}, notes=sampled)  # one cell of the four is here: it joins the three
+    assert study.update().chains[0]["splits"] == [0, 1, 2, 3]
     study.version = 2
     study.plan()
     assert study.update() == curves.Curves([], [], [], [])

@@ -123,6 +123,10 @@ def hmc_long() -> list[str]:
 
 def _long_chains(dataset: str, method: str, diagnostics: Row, found: Pair) -> list[str]:
     rows = found.present
+    if len(diagnostics["r_hat_test_rows"]) != len(rows):
+        raise ValueError(
+            f"{method} on {dataset}: diagnostics of {len(diagnostics['r_hat_test_rows'])} of {len(rows)} fits"
+        )
     mixed = [f"{np.sum(np.array(diagnostics[name]) <= 1.05)}" for name in ("r_hat_predictions", "r_hat_test_rows")]
     both = (found.earlier, rows)
     scores = [with_error([row[score] for row in part], len(part)) for score in ("rmse", "ll") for part in both]
