@@ -134,12 +134,11 @@ def ep_seconds() -> str:
 
 def ep_counts() -> str:
     """Return how many fits of EP converge on other data sets than boston."""
-    none = all(ep_converged("ep-nn", dataset) == "0 of 40" for dataset in ("naval", "power"))
-    some = "none" if none else "some"
+    number = "none" if all(ep_converged("ep-nn", name) == "0 of 40" for name in ("naval", "power")) else "some"
     yacht, energy, kin8nm = (ep_converged("ep-nn", dataset) for dataset in ("yacht", "energy", "kin8nm"))
     return (
         f"{yacht} converge on yacht and {energy} on energy; of single fits, {kin8nm} on kin8nm and "
-        f"{some} on naval and power, and {ep_converged('nn-ep-table1', 'communities')} on communities"
+        f"{number} on naval and power, and {ep_converged('nn-ep-table1', 'communities')} on communities"
     )
 
 
