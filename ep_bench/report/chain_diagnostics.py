@@ -17,6 +17,7 @@ from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.report import traced_quantities
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import curves
+from ep_bench.results.cell_curves import Entry
 from ep_bench.types import Array
 
 ESS = 400.0  # limit of Vehtari et al. 2021
@@ -85,12 +86,12 @@ def collect(merged: MergedStudies, kept: curves.Curves) -> list[ChainDiagnostics
     return [_diagnostics(*pair, entry) for pair, entry in entries.items() if entry is not None]
 
 
-def _diagnostics(method: str, dataset: str, entry: curves.Entry) -> ChainDiagnostics:
+def _diagnostics(method: str, dataset: str, entry: Entry) -> ChainDiagnostics:
     values = {name: np.array(numbers, dtype=np.float64) for name, numbers in entry["diagnostics"].items()}
     return ChainDiagnostics(method, dataset, len(entry["splits"]), values, tuple(_monitored(dataset, entry)))
 
 
-def _monitored(dataset: str, entry: curves.Entry) -> Iterator[MonitoredDraws]:
+def _monitored(dataset: str, entry: Entry) -> Iterator[MonitoredDraws]:
     """Yield the monitored quantities of the stored split."""
     for name in sorted(entry["chains"], key=traced_quantities.order):
         kept = entry["chains"][name]

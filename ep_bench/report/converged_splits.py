@@ -20,7 +20,7 @@ import pandas as pd
 
 from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
-from ep_bench.results import curves
+from ep_bench.results import cell_curves, curves
 from ep_bench.types import Array, Decrease
 
 FALLBACKS = ("r_hat_test_rows", "r_hat_predictions")  # diagnostics of a chain, the preferred one first
@@ -70,7 +70,7 @@ def _criteria(locks: Iterable[Mapping[str, Any]]) -> dict[str, Decrease]:
     }
 
 
-def _met(criterion: Decrease, traces: curves.Entry) -> bool | None:
+def _met(criterion: Decrease, traces: cell_curves.Entry) -> bool | None:
     """Return whether the median objective meets the criterion, None if it is missing, not finite or too short."""
     objective = traces["traces"].get("objective")
     if not objective or None in objective["median"]:
@@ -83,7 +83,7 @@ def _every_epoch(curve: Mapping[str, Any]) -> Array:
     return np.asarray(np.interp(np.arange(1, curve["epoch"][-1] + 1), curve["epoch"], curve["median"]))
 
 
-def _r_hats(chains: curves.Entry) -> dict[int, float]:
+def _r_hats(chains: cell_curves.Entry) -> dict[int, float]:
     """Return R-hat by split of an entry of ``curves.json``."""
     diagnostics: Mapping[str, Sequence[float | None]] = chains["diagnostics"]
     numbers = next((diagnostics[name] for name in FALLBACKS if name in diagnostics), ())

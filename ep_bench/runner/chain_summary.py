@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.results import curves
+from ep_bench.results import cell_curves
 from ep_bench.types import Array
 
 DRAWS = 200  # draws kept per chain
@@ -34,7 +34,7 @@ def of(model: Any, test: Array) -> dict[str, Any]:
         if kept:
             notes[name] = kept
     if "diagnostics" in notes and hasattr(model, "diagnose"):
-        diagnosed = model.diagnose(test[curves.evenly(len(test), ROWS)], "test_rows")
+        diagnosed = model.diagnose(test[cell_curves.evenly(len(test), ROWS)], "test_rows")
         notes["diagnostics"] |= {name: _number(value) for name, value in diagnosed.items()}
     return notes
 
@@ -66,7 +66,7 @@ def _chain(values: ArrayLike) -> dict[str, Any] | None:
     if table.ndim != 2 or table.size == 0:
         return None
     draws = table.shape[1]
-    return {"draws": draws, "values": _short(table[:, curves.evenly(draws, DRAWS)])}
+    return {"draws": draws, "values": _short(table[:, cell_curves.evenly(draws, DRAWS)])}
 
 
 def _short(table: Array) -> list[list[float | None]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench import data
-from ep_bench.results import curves
+from ep_bench.results import cell_curves
 from ep_bench.types import Array, Dataset, DatasetRef, Split
 
 POINTS = 241
@@ -50,7 +50,7 @@ def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[
         "truth": None if function is None else _short(function(grid[:, None])),
     }
     for part, rows in (("train", split.train), ("test", split.test)):
-        kept = rows[curves.evenly(len(rows), ROWS)]
+        kept = rows[cell_curves.evenly(len(rows), ROWS)]
         curve |= {f"x_{part}": _short(dataset.X[kept, 0]), f"y_{part}": _short(dataset.y[kept])}
     return curve
 

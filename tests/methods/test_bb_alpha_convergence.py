@@ -28,16 +28,34 @@ def test_a_noise_variance_that_still_changes_is_reported():
     assert state.converged is False
 
 
-@pytest.mark.parametrize("options", [{"epochs": 200, "noise_variance": 0.5}, {"epochs": 20}])
+@pytest.mark.parametrize("options", [{"epochs": 20}, {"epochs": 60, "learning_rate": 1e-4}])
+def test_a_noise_variance_that_cannot_move_far_is_reported(options):
+    """The change is far below the limit, but in one direction."""
+    config = bb_alpha.Config(**SMALL | {"schedule": "released program"} | options)
+    with pytest.warns(ConvergenceWarning, match=r"in almost one direction \(the step sizes sum to 0\.\d+\)"):
+        state, _ = bb_alpha.fit(noiseless(), config, np.random.default_rng(0))
+    assert state.converged is False
+
+
+@pytest.mark.parametrize("options", [{"epochs": 200, "noise_variance": 0.5}, {"epochs": 300}])
 def test_convergence_is_not_stated_otherwise(options):
     """The energy is not judged, so a fit whose noise variance has settled is not called converged."""
+    rng = np.random.default_rng(3)
+    noisy = Rows(rng.normal(size=(100, 2)), rng.normal(size=100))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        state, _ = bb_alpha.fit(noiseless(), bb_alpha.Config(**SMALL | options), np.random.default_rng(0))
+        state, _ = bb_alpha.fit(noisy, bb_alpha.Config(**SMALL | options), np.random.default_rng(0))
     assert state.converged is None
 
 
 def test_the_change_is_that_of_the_second_half():
-    assert not bb_alpha._noise_still_changes([4.0, 2.0, 1.0, 0.9, 0.8])
+    assert not bb_alpha._noise_still_changes([4.0, 2.0, 1.0, 0.9, 0.8], 10.0)
     with pytest.warns(ConvergenceWarning, match=r"changed by -1\.39 over"):
-        assert bb_alpha._noise_still_changes([4.0, 2.0, 1.0, 0.9, 0.5])
+        assert bb_alpha._noise_still_changes([4.0, 2.0, 1.0, 0.9, 0.5], 10.0)
+
+
+def test_a_change_counts_relative_to_the_possible_one():
+    with pytest.warns(ConvergenceWarning, match=r"changed by -0\.21 over .* \(the step sizes sum to 0\.3\)"):
+        assert bb_alpha._noise_still_changes([1.1, 1.05, 1.0, 0.95, 0.9], 0.3)
+    assert not bb_alpha._noise_still_changes([1.1, 1.05, 1.0, 0.95, 0.9], 0.5)
+    assert not bb_alpha._noise_still_changes([1.0, 1.0], 0.0)  # a fixed noise variance

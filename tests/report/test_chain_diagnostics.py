@@ -13,7 +13,7 @@ from ep_bench.plotting.page import item
 from ep_bench.report import build, chain_diagnostics, chain_figures, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import chains
-from ep_bench.results import curves, store
+from ep_bench.results import cell_curves, store
 from ep_bench.types import Record
 from tests.report.markov import sampled, walk
 
@@ -172,7 +172,7 @@ def test_a_trace_and_a_rank_plot_of_every_quantity(made):
     assert titles[:2] == ["Noise standard deviation\n(standardised units)", "R-hat 1.003"]
     trace = picture.figure.axes[0].get_lines()
     assert len(trace) == 4
-    assert {len(line.get_xdata()) for line in trace} == {curves.DRAWS}
+    assert {len(line.get_xdata()) for line in trace} == {cell_curves.DRAWS}
     assert (trace[0].get_xdata()[0], trace[0].get_xdata()[-1]) == (1.0, 500.0)
 
 

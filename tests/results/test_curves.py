@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.results import curves, store
+from ep_bench.results import cell_curves, curves, store
 from ep_bench.types import Record
 
 EPOCHS = 5
@@ -153,7 +153,7 @@ def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [])
     assert not (study.folder / curves.FILE).exists()
     study.finish([1])
     assert study.update().traces[0]["splits"] == [1]
@@ -167,7 +167,7 @@ def test_curves_of_replaced_cells_are_not_used(study: Study) -> None:
     study.finish(range(4))
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [])
 
 
 def test_methods_on_the_same_splits_are_distinguished(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
 
 def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [])
     assert not (study.folder / curves.FILE).exists()
 
 
@@ -287,15 +287,15 @@ def test_values_and_lists_that_do_not_fit_are_named(
 
 def test_thinning_keeps_ends_and_early_epochs() -> None:
     for length in (1, 2, 47, 48):
-        assert curves.thinned(length).tolist() == list(range(length))
+        assert cell_curves.thinned(length).tolist() == list(range(length))
     for length in (49, 100, 1000, 100_000):
-        places = curves.thinned(length)
-        assert len(places) <= curves.POINTS
+        places = cell_curves.thinned(length)
+        assert len(places) <= cell_curves.POINTS
         assert (places[0], places[-1]) == (0, length - 1)
         assert np.all(np.diff(places) > 0)
-        assert np.diff(places).max() <= length / (curves.POINTS // 2 - 1) + 1
+        assert np.diff(places).max() <= length / (cell_curves.POINTS // 2 - 1) + 1
         assert places[1] == 1
-    assert curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
+    assert cell_curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
 
 
 def test_a_study_of_nine_methods_on_nine_data_sets_stays_small(tmp_path: Path) -> None:
@@ -328,14 +328,14 @@ def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> Non
     study.finish([0], notes=lambda split: sampled(split, draws=200))
     kept = study.update().chains[0]["chains"]["noise_deviation"]
     assert kept["draws"] == 2000
-    assert [len(values) for values in kept["values"]] == [curves.DRAWS] * 2
+    assert [len(values) for values in kept["values"]] == [cell_curves.DRAWS] * 2
     assert (kept["values"][1][0], kept["values"][1][-1]) == (1.0, 200.0)
     assert set(np.diff(kept["values"][0])) == {2.0, 3.0}
 
 
 def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
-    assert study.update() == curves.Curves([], [], [], [])  # a method keeps curves of every fit or of none
+    assert study.update() == curves.Curves([], [], [], [], [])  # a method keeps curves of every fit or of none
     study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
     (entry,) = study.update().chains
     assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
@@ -367,7 +367,7 @@ def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
     assert study.update().chains[0]["splits"] == [0, 1, 2, 3]
     study.version = 2
     study.plan()
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [])
 
 
 def test_a_file_without_chains_is_read_and_not_changed(study: Study) -> None:
@@ -400,3 +400,33 @@ def test_chains_of_ten_data_sets_stay_small(tmp_path: Path) -> None:
         study.finish([0], "hmc", dataset, notes=long)
     assert len(study.update().chains) == 10
     assert (study.folder / curves.FILE).stat().st_size < 200_000
+
+
+# Several starts
+
+
+def started(split: int) -> dict[str, object]:
+    return {"start_evidences": [-10.0 - split, None, -8.12345]}
+
+
+def test_log_evidences_of_several_starts_of_all_machines(study: Study) -> None:
+    study.finish([1, 2], trace=trace, notes=started)
+    study.update()
+    study.forget()
+    study.finish([0], trace=trace, notes=started)
+    (entry,) = study.update().starts
+    assert (entry["method"], entry["dataset"], entry["splits"]) == ("a", "toy", [0, 1, 2])
+    assert entry["evidences"] == [[-10.0, None, -8.123], [-11.0, None, -8.123], [-12.0, None, -8.123]]
+    text = (study.folder / curves.FILE).read_bytes()
+    study.forget()
+    study.update()
+    assert (study.folder / curves.FILE).read_bytes() == text
+
+
+def test_starts_need_one_list_per_split(study: Study) -> None:
+    study.finish([0, 1], trace=trace, notes=started)
+    study.update()
+    path = study.folder / curves.FILE
+    path.write_text(path.read_text().replace('"evidences":[[-10.0,null,-8.123],', '"evidences":['))
+    with pytest.raises(UserError, match="evidences"):
+        curves.read(study.folder)

@@ -99,7 +99,7 @@ def default_orders() -> str:
         ", ".join(_plain(name).removesuffix("-50") for name in _order("dgp-cosine", names, metric)[0])
         for metric in METRICS
     )
-    return f"it is {by_rmse} by RMSE and {by_ll} by log-likelihood"
+    return f"it is {by_rmse} by both scores" if by_rmse == by_ll else f"it is {by_rmse} by RMSE and {by_ll} by LL"
 
 
 def decided_pairs() -> str:

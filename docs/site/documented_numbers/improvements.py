@@ -211,9 +211,16 @@ def clear_differences(entry: Replacement) -> str:
 
 
 def both_worse(entry: Replacement) -> str:
-    """Return the data sets on which both means of an entry are worse, by any amount."""
-    worse = [name for name, rows in compared(entry).items() if all(rows.gain(metric)[0] < 0.0 for metric in BETTER)]
-    return f"Both means of {entry.method} are worse on {enumerated(worse)}."
+    """Return the data sets on which both scores of an entry are clearly worse, and those where both means are."""
+    gains = {name: [rows.gain(metric) for metric in BETTER] for name, rows in compared(entry).items()}
+    worse = [name for name, pairs in gains.items() if all(mean < 0.0 for mean, _ in pairs)]
+    clear = [name for name in worse if all(mean < -CLEAR * error for mean, error in gains[name])]
+    rest = [name for name in worse if name not in clear]
+    if not clear:
+        means = f"Both means of {entry.method} are worse on {enumerated(worse)}"
+        return f"{means}, but not both by more than two standard errors."
+    first = f"Both scores of {entry.method} are worse by more than two standard errors on {enumerated(clear)}"
+    return f"{first}; on {enumerated(rest)}, both means are worse, too." if rest else f"{first}."
 
 
 def gains_of_restarts() -> str:

@@ -41,8 +41,18 @@ def scores(
     datasets = covered(folder)
     body = [[f"{published}, published", *(_published(folder, source, published, d, metric) for d in datasets)]]
     methods = [name for name in dict.fromkeys(method for method, _ in planned(folder)) if name not in left_out]
-    body += [[method, *(_score(folder, method, dataset, metric) for dataset in datasets)] for method in methods]
+    for column, words in metrics(metric, source):
+        body += [[method + words, *(_score(folder, method, d, column) for d in datasets)] for method in methods]
     return table([metric.upper(), *datasets], body if published else body[1:])
+
+
+def metrics(metric: str, source: str) -> list[tuple[str, str]]:
+    """Return the scores of a table and what to add to the names of entries.
+
+    Lakshminarayanan et al. (2017) print the log density of one Gaussian with the mean and variance of a mixture.
+    """
+    gaussian = [("ll_gaussian", ", one Gaussian")] if (metric, source) == ("ll", "lakshminarayanan2017") else []
+    return [*gaussian, (metric, "")]
 
 
 def _score(folder: str, method: str, dataset: str, metric: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -38,12 +37,12 @@ def _fractions(dataset: str) -> dict[str, float]:
 def little_on_boston() -> str:
     """Return the largest fraction of the variance that is due to the seed on boston."""
     largest = max(_fractions("boston").values())
-    return f"On boston, the seed causes at most {math.ceil(100 * largest)}% of the variance of a log-likelihood"
+    return f"On boston, the seed causes at most {largest:.0%} of the variance of a log-likelihood"
 
 
 def part_on_boston() -> str:
     """Return the same in other words."""
-    return f"The part of the seed is {math.ceil(100 * max(_fractions('boston').values()))}% or less on boston"
+    return f"The part of the seed is {max(_fractions('boston').values()):.0%} or less on boston"
 
 
 def much_on_yacht() -> str:

@@ -55,6 +55,9 @@ from ep_bench.types import Array, Indices, Method, Rows
 
 INITIAL_RHO, INITIAL_SCALE = -10.0, 0.1  # v = v0 sigmoid(rho); means are INITIAL_SCALE N(0, 1)
 NOISE_RATE = 10.0  # step size of the log noise variance with the cosine schedule, relative to the others
+STEADY = (
+    0.5  # change relative to the sum of step sizes above which the noise moves in one direction: by Adam, at most 1
+)
 SETTLED = 0.5  # change of the log noise variance in the second half of the fit without warning: about 0.06 nats
 
 
@@ -172,7 +175,8 @@ def _fit_network(train: Rows, config: Config, rng: np.random.Generator) -> tuple
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     std = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
     mlp.refuse_divergence(theta[:size], layers, X, y)
-    converged = False if _noise_still_changes(trace["noise_deviation"]) else None
+    largest = _largest_change(config, -(-len(y) // batch_size))
+    converged = False if _noise_still_changes(trace["noise_deviation"], largest) else None
     return State(layers, theta[:size].copy(), std, float(np.exp(theta[-1])), config.test_samples, converged), trace
 
 
@@ -184,19 +188,33 @@ def _rates(config: Config, epoch: int) -> tuple[float, float]:
     return rate, factor * rate if config.noise_variance is None else 0.0
 
 
-def _noise_still_changes(noise_deviations: list[float]) -> bool:
-    """Return whether the log noise variance changed by more than ``SETTLED`` over the second half of the epochs; warn.
+def _half(epochs: int) -> int:
+    """Return the last epoch of the first half, from 0."""
+    return (epochs - 1) // 2
 
-    ``noise_deviations`` are standard deviations after each epoch.
+
+def _largest_change(config: Config, steps: int) -> float:
+    """Return the sum of the step sizes of the log noise variance in the second half, with ``steps`` per epoch."""
+    return steps * sum(_rates(config, epoch)[1] for epoch in range(_half(config.epochs) + 1, config.epochs))
+
+
+def _noise_still_changes(noise_deviations: list[float], largest: float) -> bool:
+    """Return whether the log noise variance still changed in the second half of the epochs; warn.
+
+    It did if it changed by more than ``SETTLED``, or in one direction: by more than the fraction ``STEADY`` of
+    ``largest``, the sum of its step sizes. ``noise_deviations`` are standard deviations after each epoch.
     """
-    first, last = noise_deviations[(len(noise_deviations) - 1) // 2], noise_deviations[-1]
+    first, last = noise_deviations[_half(len(noise_deviations))], noise_deviations[-1]
     change = 2.0 * math.log(last / first)
-    if abs(change) <= SETTLED:
+    limit = min(SETTLED, STEADY * largest)
+    if abs(change) <= limit:
         return False
     from sklearn.exceptions import ConvergenceWarning
 
+    words = "" if limit == SETTLED else f", in almost one direction (the step sizes sum to {largest:.2g})"
     warnings.warn(
-        f"the log noise variance changed by {change:+.2f} over the second half of the epochs; more epochs may help",
+        f"the log noise variance changed by {change:+.2f} over the second half of the epochs{words}; "
+        "more epochs or larger steps may help",
         ConvergenceWarning,
         stacklevel=4,
     )
