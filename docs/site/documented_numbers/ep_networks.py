@@ -10,6 +10,7 @@ import numpy as np
 
 from ep_bench.convergence import judge
 from ep_bench.published import DENSITY, SQUARE, moments, pooled
+from ep_bench.report.sections.several_starts import spread_of
 
 from .markdown import table, with_error
 from .stored import (
@@ -20,6 +21,7 @@ from .stored import (
     check_row,
     checked,
     convergence,
+    curves,
     finished,
     planned,
     rows_of,
@@ -216,7 +218,19 @@ def evidence_differences() -> str:
     return f"{number} of {points} points. The comparison with `fraction: 0.5` finds these {number} points" * same
 
 
+def ep_starts() -> list[str]:
+    """Return the table of how far apart the five fits of a split end: medians over the splits, and the largest."""
+    body = []
+    for entry in sorted(curves("ep-nn")["starts"], key=lambda one: (one["dataset"], one["method"])):
+        spreads = [spread for spread in map(spread_of, entry["evidences"]) if spread is not None]
+        parts = [[getattr(spread, name) for spread in spreads] for name in ("above_median", "above_worst")]
+        found = [f"{np.median(part):.1f} ({max(part):.1f})" for part in parts]
+        body.append([entry["method"], entry["dataset"], str(len(spreads)), *found])
+    return table(["Entry", "Data set", "Splits", "Best minus median", "Best minus worst"], body)
+
+
 TABLES = {
+    "ep-starts": ep_starts,
     "ep-restarts": ep_restarts,
     "ep-best-of": ep_best_of,
     "ep-scores": ep_scores,

@@ -266,6 +266,7 @@ VI_STARTS = (
     *(Replacement("bnn-optimisation", name, timed=f"{name}, starts") for name in ("VI-1", "VI-2")),
     Replacement("bnn-optimisation", "VI-1 heteroscedastic", "", *WU, "VI-1 heteroscedastic, starts"),
 )
+VI_PARTS = tuple(Replacement("vi-parts", f"VI-1, {part}", "VI-1", *WU) for part in ("empirical prior", "noise head"))
 DROPOUT_STEPS = tuple(
     Replacement("dropout-steps", f"Dropout-1, {name}", "Dropout-1, step size 0.005", *GAL)
     for name in ("step size 0.001", "program")
@@ -281,7 +282,7 @@ ENSEMBLE = tuple(
 PAGES = {
     "methods/bb_alpha.md": BB_ALPHA,
     "methods/dropout.md": (*DROPOUT, *DROPOUT_STEPS),
-    "methods/vi.md": (*VI, *VI_STARTS),
+    "methods/vi.md": (*VI, *VI_PARTS, *VI_STARTS),
     "methods/laplace.md": LAPLACE,
     "methods/ep_nn.md": EP_NN,
     "methods/gp.md": GP,
@@ -294,6 +295,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "bb-alpha-versions": partial(versions, BB_ALPHA),
     "dropout-versions": partial(versions, DROPOUT),
     "vi-versions": partial(versions, VI, "VI-1", "heteroscedastic"),
+    "vi-parts": partial(versions, VI_PARTS, "VI-1", "entry"),
     "vi-starts": partial(versions, VI_STARTS, "one start", "five starts"),
     "dropout-steps": partial(versions, DROPOUT_STEPS, "step size 0.005", "entry"),
     "laplace-versions": partial(versions, LAPLACE),

@@ -35,14 +35,19 @@ from .stored import (
 
 
 def scores(
-    folder: str, metric: str, left_out: Sequence[str] = (), published: str = "", source: str = "bui2015"
-) -> list[str]:
-    """Return the table of one score of a study of networks: entries by data sets."""
+    folder: str, metric: str, left_out: Sequence[str] = (), published: str = "", source: str = "bui2015",
+    others: Sequence[tuple[str, str]] = (),
+) -> list[str]:  # fmt: skip
+    """Return the table of one score of a study of networks: entries by data sets.
+
+    ``others`` are entries (folder, label) of other studies for the last rows.
+    """
     datasets = covered(folder)
     body = [[f"{published}, published", *(_published(folder, source, published, d, metric) for d in datasets)]]
     methods = [name for name in dict.fromkeys(method for method, _ in planned(folder)) if name not in left_out]
     for column, words in metrics(metric, source):
         body += [[method + words, *(_score(folder, method, d, column) for d in datasets)] for method in methods]
+    body += [[method, *(_score(one, method, dataset, metric) for dataset in datasets)] for one, method in others]
     return table([metric.upper(), *datasets], body if published else body[1:])
 
 
@@ -336,10 +341,11 @@ def year_like() -> list[str]:
     return table(head, body)
 
 
+DEEP_ENSEMBLES = [("ensemble", "Ensemble"), ("ensemble", "Ensemble adversarial")]
 DEEP_ENSEMBLE = {"published": "Ensemble", "source": "lakshminarayanan2017"}
 TABLES = {
-    "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
-    "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
+    "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse", others=DEEP_ENSEMBLES),
+    "optimisation-ll": lambda: scores("bnn-optimisation", "ll", others=DEEP_ENSEMBLES),
     "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
     "sampling-ll": lambda: scores("bnn-sampling", "ll", ("PBP-1", "VI-1"), "HMC-1"),
     "bp-schedule": lambda: scores("bp-schedule", "rmse", published="BP-1", source="hernandez-lobato2015"),

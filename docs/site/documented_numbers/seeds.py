@@ -10,7 +10,7 @@ from ep_bench import published
 from .markdown import table
 from .stored import TextRow, selected, summary
 
-FOLDER, SLOW = "seed-spread", "seed-spread-slow"
+FOLDER, SLOW, LONG = "seed-spread", "seed-spread-slow", "seed-spread-long"
 
 
 def spread(folder: str) -> list[str]:
@@ -60,7 +60,7 @@ def three_starts_on_yacht() -> str:
     return f"with three starts and other seeds, the mean is between {lowest:.3f} and {highest:.3f}"
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {name: partial(spread, name) for name in (FOLDER, SLOW)}
+TABLES: dict[str, Callable[[], list[str]]] = {name: partial(spread, name) for name in (FOLDER, SLOW, LONG)}
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("experiments.md", little_on_boston),
     ("experiments.md", much_on_yacht),
