@@ -153,8 +153,8 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     outcome = run_plan(plan, plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
-    (traces,), (panel,), no_chains, nothing_tuned = kept
-    assert no_chains == nothing_tuned == []
+    (traces,), (panel,), no_chains, one_start, nothing_tuned = kept
+    assert no_chains == one_start == nothing_tuned == []
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
     assert panel["splits"] == [0]
