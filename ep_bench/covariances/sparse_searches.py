@@ -2,7 +2,8 @@
 
 The trials start with hyperparameters after searches with fixed inducing inputs. ``FEW`` is for up to some thousand data
 points. ``MANY`` stores more corrections, ends later, and its first trial starts at the given point. On many data points
-it ends at a higher evidence after about the same time, on few it takes longer for the same evidence.
+it ends at a higher variational bound after about the same time, on few it takes longer for the same value. The evidence
+of FITC is not reliably higher.
 
 Both scale inducing inputs by the roots of the shortest lengthscales, which needs fewer steps.
 """
