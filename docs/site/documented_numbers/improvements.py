@@ -217,8 +217,9 @@ def both_worse(entry: Replacement) -> str:
     clear = [name for name in worse if all(mean < -CLEAR * error for mean, error in gains[name])]
     rest = [name for name in worse if name not in clear]
     if not clear:
-        means = f"Both means of {entry.method} are worse on {enumerated(worse)}"
-        return f"{means}, but not both by more than two standard errors."
+        some = any(mean < -CLEAR * error for name in worse for mean, error in gains[name])
+        extent = "but not both by more than" if some else "by less than"
+        return f"Both means of {entry.method} are worse on {enumerated(worse)}, {extent} two standard errors."
     first = f"Both scores of {entry.method} are worse by more than two standard errors on {enumerated(clear)}"
     return f"{first}; on {enumerated(rest)}, both means are worse, too." if rest else f"{first}."
 
