@@ -3,10 +3,12 @@
 Whole fits: sparse Gaussian processes and GPy, from the same inducing inputs and hyperparameters without priors; exact
 ones and GPy; Laplace approximations and laplace-torch, with evidences by one formula. Steps of training: ``vi`` and
 ``bb_alpha`` and PyTorch. Gradients of ``hmc`` and JAX; effective draws of predictions by ``hmc`` and by NumPyro. Both
-sides of a row run one after the other; repeated rows report medians. Stop other programs first.
+sides of a row run one after the other; repeated rows report medians. Stop other programs first. With names of parts
+(``PARTS``), only their rows are measured again, in the environment of the file.
 
     pip install -e '.[peers]'
     python -m benchmarks.peers_table docs/figures/peers.json
+    python -m benchmarks.peers_table docs/figures/peers.json fitc vfe
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from benchmarks import bench_gp, bench_networks, bench_sampling, jax_sampling, l
 from benchmarks.conftest import environment_lines
 from ep_bench.methods import sgp
 
-SPARSE = [("kin8nm", method, inducing) for inducing in bench_gp.INDUCING for method in ("fitc", "vfe")]
+SPARSE = "kin8nm"
 EXACT = ("boston", "concrete")
 LAPLACE = ("boston", "concrete", "energy", "wine", "yacht")
 STEPS = [
@@ -53,15 +55,15 @@ def row(method: str, program: str, what: str, unit: str, ours: float, theirs: fl
     return {"method": method, "program": program, "what": what, "unit": unit} | times | reached
 
 
-def sparse_fits() -> Iterator[Row]:
+def sparse_fits(approximation: str) -> Iterator[Row]:
     """Yield whole fits of sparse Gaussian processes, by the default search and by GPy."""
-    for dataset, approximation, inducing in SPARSE:
-        rows, Z = bench_gp.sparse_rows(dataset, inducing)
+    for inducing in bench_gp.INDUCING:
+        rows, Z = bench_gp.sparse_rows(SPARSE, inducing)
         ours = partial(bench_gp.our_learning, rows, Z, approximation, 1)
         ours(1)()  # compiles
         spent, value = cpu_seconds(ours(sgp.Config().steps))
         other, reached = cpu_seconds(bench_gp.learning_of_peers(rows, Z, approximation)["gpy"])
-        what = f"whole fit, {approximation}, {inducing} inducing inputs, {dataset}"
+        what = f"whole fit, {approximation}, {inducing} inducing inputs, {SPARSE}"
         yield row("sgp", "GPy", what, "CPU s", spent, other, our_value=round(value, 1), their_value=round(reached, 1))
 
 
@@ -125,18 +127,32 @@ def effective_draws() -> Iterator[Row]:
     yield row("hmc", "NumPyro (NUTS)", f"effective draw of a prediction, {SAMPLED}", "s", *times)
 
 
-def main(path: str) -> None:
-    """Write environment and rows to the file ``path``."""
-    parts = (gradients, training_steps, exact_fits, laplace_fits, effective_draws, sparse_fits)
+PARTS: dict[str, Callable[[], Iterator[Row]]] = {
+    "gradients": gradients,
+    "steps": training_steps,
+    "gp": exact_fits,
+    "laplace": laplace_fits,
+    "draws": effective_draws,
+    "fitc": partial(sparse_fits, "fitc"),
+    "vfe": partial(sparse_fits, "vfe"),
+}
+
+
+def main(path: str, *names: str) -> None:
+    """Write environment and rows to the file ``path``; with names of parts, replace only their rows."""
+    file, environment = Path(path), environment_lines()
+    found: dict[str, Any] = json.loads(file.read_text()) if names else {"environment": environment, "rows": []}
+    if found["environment"] != environment:
+        raise SystemExit(f"{path} is of another environment; measure all parts again")
+    rows = {(one["program"], one["what"]): one for one in found["rows"]}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # both sides can warn that they end before an optimum
-        rows = []
-        for part in parts:
-            for one in part():
+        for name in names or PARTS:
+            for one in PARTS[name]():
                 print(one, flush=True)
-                rows.append(one)
-    found = {"environment": environment_lines(), "rows": rows}
-    Path(path).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+                rows[one["program"], one["what"]] = one
+    found["rows"] = list(rows.values())
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -75,10 +75,10 @@ class Config(BaseModel):
         0.7, gt=0.0, lt=1.0, description="mean acceptance probability that the step size is adapted to; ours"
     )
     masses: Literal["per weight", "pooled"] = Field(
-        "per weight",
+        "pooled",
         json_schema_extra={NEUTRAL: "per weight"},
-        description="masses from the curvature of each weight, or from its average over exchangeable units: one per "
-        "input, one for the weights of the output; ours",
+        description="masses from the curvature averaged over exchangeable units: one per input, one for the weights of "
+        "the output; or from that of each weight, the earlier default; ours",
     )
     gradients: Literal["double", "single"] = Field(
         "double",

@@ -58,7 +58,7 @@ class Config(BaseModel):
     chains: ExperimentMethod = Field(
         _entry(
             "hmc", "NN-MC", activation="tanh", prior="ard", weight_prior=[0.25, 0.000625],
-            noise_prior=[0.25, 0.000625], chains=2, steps=600,
+            noise_prior=[0.25, 0.000625], chains=2, steps=600, masses="per weight",
         ),
         description="method entry with the options samples and warmup",
     )  # fmt: skip

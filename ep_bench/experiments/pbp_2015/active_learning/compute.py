@@ -42,7 +42,15 @@ def _paper() -> tuple[Learner, ...]:
     """Return the eight entries of table 2, with the names of its columns."""
     options: dict[str, dict[str, Any]] = {
         "PBP": {"use": "pbp", "hidden": [10], "epochs": 40},
-        "HMC": {"use": "hmc", "hidden": [10], "chains": 2, "warmup": 250, "samples": 250, "steps": 100},
+        "HMC": {
+            "use": "hmc",
+            "hidden": [10],
+            "chains": 2,
+            "warmup": 250,
+            "samples": 250,
+            "steps": 100,
+            "masses": "per weight",
+        },
         "EP": {"use": "ep_nn", "hidden": [10]},
         "LA": {"use": "laplace", "hidden": [10], "hessian": "diag", "activation": "tanh"},
     }
