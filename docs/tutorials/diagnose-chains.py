@@ -80,7 +80,7 @@ for name, model in (("short", short), ("longer", longer)):
 # | R-hat falls as chains get longer | more `warmup` and `samples` |
 # | traces move slowly, the ESS is far below the number of draws | longer trajectories: more `steps` |
 # | acceptance far from `target_acceptance`, or many divergences | more `warmup`; then a higher `target_acceptance` |
-# | chains stay apart at different levels | `masses: pooled` and more `chains`; compare the noise of the chains |
+# | chains stay apart at different levels | more `chains` and `warmup`; compare the noise of the chains |
 # | the noise is close to zero | another `noise_prior`, which changes the posterior: report it |
 #
 # If nothing helps, report the score with its dagger, and do not call it that of the posterior.

@@ -8,6 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from ep_bench.report.paired_tests import t_test_p
 from ep_bench.results.lock_file import read_provenance
 from ep_bench.results.tables import read_rows
 from ep_bench.types import UNCONVERGED
@@ -19,7 +20,9 @@ from .verdicts import own_numbers
 SPLITS = 20
 BETTER = {"rmse": -1.0, "ll": 1.0}  # sign of a better difference
 ROUNDING = 1e-5  # means and errors below it are differences by rounding
-CLEAR = 2.0  # standard errors of a mean difference that sentences name
+TEST_TO_TRAINING = 1.0 / 9.0  # ratio of the sizes of the standard splits, for the test of overlapping splits
+LEVEL = 0.05  # of this test, for differences that sentences call clear
+BEHIND = 2.0  # standard errors of the difference from a stored number of others
 NONE = "–"
 OWN = "ep-bench"  # the source of a yardstick that is an entry of ours
 
@@ -51,6 +54,12 @@ class Pair:
         """Return the mean difference, positive if better, and its standard error (ddof 0)."""
         found = BETTER[metric] * np.array(self.differences(metric))
         return float(found.mean()), float(found.std() / np.sqrt(len(found)))
+
+    def clear_sign(self, metric: str) -> float:
+        """Return 1 if the mean is clearly better, -1 if clearly worse, by the corrected resampled t-test, else 0."""
+        mean, error = self.gain(metric)
+        is_clear = t_test_p(np.array(self.differences(metric)), TEST_TO_TRAINING) < LEVEL
+        return float(np.sign(mean)) if is_clear and not _by_rounding(mean, error) else 0.0
 
 
 @cache
@@ -162,8 +171,7 @@ def versions(
 
 def _clear(entry: Replacement, metric: str, sign: float) -> str:
     """Return the data sets whose mean difference is clear, better for a positive sign and worse for a negative one."""
-    gains = {dataset: found.gain(metric) for dataset, found in compared(entry).items()}
-    clear = [name for name, gain in gains.items() if not _by_rounding(*gain) and sign * gain[0] > CLEAR * gain[1]]
+    clear = [dataset for dataset, found in compared(entry).items() if found.clear_sign(metric) == sign]
     return enumerated(clear) or "none"
 
 
@@ -201,7 +209,7 @@ def more_starts() -> str:
 
 
 def clear_differences(entry: Replacement) -> str:
-    """Return on which data sets the scores of an entry differ by more than two standard errors."""
+    """Return on which data sets the scores of an entry differ clearly."""
     parts = []
     for metric, better, worse in (("rmse", "RMSE is lower", "higher"), ("ll", "LL is higher", "lower")):
         names = _clear(entry, metric, -1.0)
@@ -212,28 +220,28 @@ def clear_differences(entry: Replacement) -> str:
 
 def both_worse(entry: Replacement) -> str:
     """Return the data sets on which both scores of an entry are clearly worse, and those where both means are."""
-    gains = {name: [rows.gain(metric) for metric in BETTER] for name, rows in compared(entry).items()}
-    worse = [name for name, pairs in gains.items() if all(mean < 0.0 for mean, _ in pairs)]
-    clear = [name for name in worse if all(mean < -CLEAR * error for mean, error in gains[name])]
-    rest = [name for name in worse if name not in clear]
+    pairs = {
+        name: rows for name, rows in compared(entry).items() if all(rows.gain(metric)[0] < 0.0 for metric in BETTER)
+    }
+    signs = {name: [rows.clear_sign(metric) for metric in BETTER] for name, rows in pairs.items()}
+    clear = [name for name, found in signs.items() if all(found)]
+    rest = [name for name in pairs if name not in clear]
     if not clear:
-        some = any(mean < -CLEAR * error for name in worse for mean, error in gains[name])
-        extent = "but not both by more than" if some else "by less than"
-        return f"Both means of {entry.method} are worse on {enumerated(worse)}, {extent} two standard errors."
-    first = f"Both scores of {entry.method} are worse by more than two standard errors on {enumerated(clear)}"
+        extent = "but not both clearly" if any(map(any, signs.values())) else "but not clearly"
+        return f"Both means of {entry.method} are worse on {enumerated(rest)}, {extent}."
+    first = f"Both scores of {entry.method} are clearly worse on {enumerated(clear)}"
     return f"{first}; on {enumerated(rest)}, both means are worse, too." if rest else f"{first}."
 
 
 def gains_of_restarts() -> str:
-    """Return where the best of five fits of EP improves both scores by more than two standard errors."""
+    """Return where the best of five fits of EP improves both scores clearly."""
     parts = []
     for entry, prior in zip(EP_NN, ("Laplace", "ARD"), strict=True):
-        found = {
-            name: all(mean > CLEAR * error for mean, error in map(rows.gain, BETTER))
-            for name, rows in compared(entry).items()
-        }
-        parts.append(f"on {enumerated([name for name in found if found[name]])} with {prior} priors")
-    return f"restarts improve both scores by more than two standard errors {enumerated(parts)} only"
+        both = [
+            name for name, rows in compared(entry).items() if all(rows.clear_sign(metric) > 0.0 for metric in BETTER)
+        ]
+        parts.append(f"on {enumerated(both) or 'no data set'} with {prior} priors")
+    return f"restarts improve both scores clearly {enumerated(parts)}"
 
 
 def second_criterion() -> list[str]:
@@ -252,7 +260,7 @@ def behind_later_rmse() -> str:
     """Return on which data sets the RMSE of dropout is higher than the stored one by more than two standard errors."""
     frame = own_numbers()
     frame = frame[(frame["method"] == DROPOUT[0].method) & (frame["source"] == DROPOUT[0].source)]
-    rows = frame[(frame["metric"] == "rmse") & (frame["z"] > CLEAR)]
+    rows = frame[(frame["metric"] == "rmse") & (frame["z"] > BEHIND)]
     names, ours, theirs = (rows[name] for name in ("published_dataset", "mean", "published_mean"))
     parts = [f"{n} ({float(a):.3g} and {float(b):.3g})" for n, a, b in zip(names, ours, theirs, strict=True)]
     return f"the RMSE is higher by more than two standard errors on {enumerated(parts)}"

@@ -67,9 +67,9 @@ class Config(BaseModel):
     noise_prior: tuple[PositiveFloat, PositiveFloat] = Field(
         (0.1, 0.01), description="inverse-gamma shape and rate of the noise variance, standardised target; ours"
     )
-    chains: PositiveInt = Field(2, description="number of independent chains; ours")
-    samples: PositiveInt = Field(300, description="draws per chain after the warm-up; ours")
-    warmup: NonNegativeInt = Field(200, description="warm-up iterations per chain; ours")
+    chains: PositiveInt = Field(4, description="number of independent chains; ours")
+    samples: PositiveInt = Field(1250, description="draws per chain after the warm-up; ours")
+    warmup: NonNegativeInt = Field(420, description="warm-up iterations per chain; ours")
     steps: PositiveInt = Field(300, description="mean number of leapfrog steps per trajectory; ours")
     target_acceptance: float = Field(
         0.7, gt=0.0, lt=1.0, description="mean acceptance probability that the step size is adapted to; ours"
