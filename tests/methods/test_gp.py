@@ -345,6 +345,16 @@ class TestRepeatedInputs:
         X = rng.normal(size=(12, 2))[np.append(np.arange(12), rng.integers(12, size=9))]
         return Rows(X, np.sin(3.0 * X[:, 0]) if equal else rng.normal(size=21))
 
+    def test_repeated_inputs_that_are_not_merged_are_named(self):
+        rows, rng = self.rows(), np.random.default_rng(0)
+        with pytest.warns(UserWarning, match="9 of 21 data points repeat the inputs of another one; duplicates: merge"):
+            gp.fit(rows, gp.Config(starts=1), rng)
+        distinct = Rows(*merge(rows.X, rows.y)[:2])
+        for data, options in ((rows, {"duplicates": "merge"}), (distinct, {})):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "9 of 21|data points repeat")
+                gp.fit(data, gp.Config(starts=1, **options), rng)
+
     def test_merged_evidence_and_function_are_the_same(self):
         rows, X = self.rows(), np.random.default_rng(1).normal(size=(5, 2))
         problems = [gp.problem_of(rows, gp.Config(duplicates=one)) for one in ("keep", "merge")]

@@ -100,7 +100,7 @@ def compared(entry: Replacement) -> dict[str, Pair]:
     return {dataset: rows for dataset, rows in found.items() if rows.earlier}
 
 
-def _seconds(rows: Sequence[Row]) -> str:
+def mean_time(rows: Sequence[Row]) -> str:
     """Return the mean processor time of a fit, or the wall time with a mark if a row has no processor time."""
     known = all(row.get("fit_cpu_seconds") is not None for row in rows)
     mean = np.mean([row["fit_cpu_seconds" if known else "fit_seconds"] for row in rows])
@@ -117,7 +117,7 @@ def seconds_of_versions() -> dict[tuple[str, str], list[str]]:
 def _times(entry: Replacement, dataset: str, found: Pair) -> list[str]:
     """Return the times of both versions: those of one run, or means of the rows."""
     return seconds_of_versions().get((entry.timed or entry.method, dataset)) or [
-        _seconds(rows) for rows in (found.earlier, found.present)
+        mean_time(rows) for rows in (found.earlier, found.present)
     ]
 
 

@@ -33,7 +33,7 @@ from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import learn, prepared, warn_of_small_noise
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks, rectangle
-from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
+from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence, warn_of_repeats
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.predictions import Predictive
@@ -73,16 +73,17 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     ``noise_deviation`` (the standard deviation of the noise).
 
     Warns with scikit-learn's ConvergenceWarning if the search reached its maximum number of iterations or a variance
-    reached a limit of the search, and with UserWarning if repeated inputs make the evidence unbounded, or the noise
-    variance is below 1e-6 of the variance of the targets. Raises
-    FloatingPointError if no start has a finite evidence, and ValueError if fixed values do not fit the number of
-    inputs.
+    reached a limit of the search, and with UserWarning if inputs repeat and are not merged, if they make the evidence
+    unbounded, or if the noise variance is below 1e-6 of the variance of the targets. Raises FloatingPointError if no
+    start has a finite evidence, and ValueError if fixed values do not fit the number of inputs.
     """
     problem = problem_of(train, config)
     hyper = problem.hyper
     if not (config.optimize and hyper.free.any()):
         return _state(problem, hyper.start(), 0, True), {}
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(hyper.fixed[-1]) else ""
+    if not repeats and config.duplicates == "keep":
+        warn_of_repeats(train.X)
     found = learn(partial(evidence, problem), hyper, config, rng, repeats=repeats)
     warn_of_small_noise(float(found.point[-1]), hyper, train.y)
     return _state(problem, found.point, found.iterations, found.converged), _trace(found, hyper, len(train.y))
