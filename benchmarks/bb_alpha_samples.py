@@ -8,22 +8,23 @@ Each fit to a standard split predicts twice: with 5,000 and with 50 samples.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pandas as pd
 
 import ep_bench
 
 PROGRAM = {"alpha": 1.0, "schedule": "released program", "learning_rate": 0.001}
-SPLITS = 20
+SPLITS, MANY = 20, 5000
 
 
-def log_likelihoods(split: int) -> dict[str, float]:
-    """Return the mean test log-likelihoods of one fit with 5,000 and with 50 samples."""
-    data = ep_bench.load_dataset("boston")
+def log_likelihoods(dataset: str, split: int, few: int, method: str, **options: Any) -> dict[str, float]:
+    """Return the mean test log-likelihoods of one fit with 5,000 and with ``few`` samples."""
+    data = ep_bench.load_dataset(dataset)
     train, test = ep_bench.standard_split(len(data.y), split)
-    model = ep_bench.Estimator("bb_alpha", random_state=split, **PROGRAM).fit(data.X[train], data.y[train])
+    model = ep_bench.Estimator(method, random_state=split, **options).fit(data.X[train], data.y[train])
     found: dict[str, float] = {"split": split}
-    for samples in (5000, 50):
+    for samples in (MANY, few):
         model.state_ = model.state_._replace(test_samples=samples)
         values = model.predict_dist(data.X[test]).logpdf(data.y[test])
         found[f"ll_{samples}"] = round(float(values.mean()), 4)
@@ -32,7 +33,7 @@ def log_likelihoods(split: int) -> dict[str, float]:
 
 def main(path: str) -> None:
     """Write one row per split to the file ``path``."""
-    rows = [log_likelihoods(split) for split in range(SPLITS)]
+    rows = [log_likelihoods("boston", split, 50, "bb_alpha", **PROGRAM) for split in range(SPLITS)]
     pd.DataFrame(rows).to_csv(path, index=False)
 
 
