@@ -127,9 +127,10 @@ def vi_samples() -> str:
     means, lowest = change.mean(), change.min()
     entry, dataset = means.abs().idxmax()
     largest = means["VI-1"].abs().max()
+    lowest_there = f"{entry} on {dataset}, one split {lowest[entry, dataset]:.2f}"
     return (
         f"the largest change of a mean over {change.size().iloc[0]} splits is {means[entry, dataset]:.3f} nats "
-        f"({entry} on {dataset}, one split {lowest[entry, dataset]:.2f}). For VI-1, means change by {largest:.3f} nats at most"
+        f"({lowest_there}). For VI-1, means change by {largest:.3f} nats at most"
     )
 
 
