@@ -138,19 +138,23 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
+def _name(one: Row) -> tuple[str, str, str]:
+    return one["method"], one["program"], one["what"]
+
+
 def main(path: str, *names: str) -> None:
     """Write environment and rows to the file ``path``; with names of parts, replace only their rows."""
     file, environment = Path(path), environment_lines()
     found: dict[str, Any] = json.loads(file.read_text()) if names else {"environment": environment, "rows": []}
     if found["environment"] != environment:
         raise SystemExit(f"{path} is of another environment; measure all parts again")
-    rows = {(one["program"], one["what"]): one for one in found["rows"]}
+    rows = {_name(one): one for one in found["rows"]}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # both sides can warn that they end before an optimum
         for name in names or PARTS:
             for one in PARTS[name]():
                 print(one, flush=True)
-                rows[one["program"], one["what"]] = one
+                rows[_name(one)] = one
     found["rows"] = list(rows.values())
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 

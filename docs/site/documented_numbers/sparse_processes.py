@@ -154,16 +154,16 @@ def unseen_wine() -> str:
 
 
 def other_splits() -> list[str]:
-    """Return the table of whole fits by both searches and by GPy on further splits of kin8nm."""
+    """Return the table of whole fits by both searches and by GPy on splits of kin8nm."""
     body = []
     for row in rows_of(DOCS / "figures" / "sgp-searches.csv"):
         evidences = [f"{float(row[name]):.1f}" for name in ("trials", "many", "gpy")]
         times = [float(row[name]) for name in ("many_over_trials", "gpy_over_trials")]
-        body.append([{"fitc": "FITC", "vfe": "SGPR"}[row["approximation"]], row["split"], *evidences,
+        body.append([{"fitc": "FITC", "vfe": "SGPR"}[row["approximation"]], row["inducing"], row["split"], *evidences,
                      f"{times[0]:.1f}", f"{times[1]:.1f}"])  # fmt: skip
     names = ("`trials`", "`many`", "GPy")
     times_of = [f"CPU time, {name} / `trials`" for name in names[1:]]
-    return table(["", "Split", *(f"Evidence or bound, {name}" for name in names), *times_of], body)
+    return table(["", "Inducing inputs", "Split", *(f"Evidence or bound, {name}" for name in names), *times_of], body)
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
