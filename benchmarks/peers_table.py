@@ -143,7 +143,9 @@ def _name(one: Row) -> tuple[str, str, str]:
 
 
 def main(path: str, *names: str) -> None:
-    """Write environment and rows to the file ``path``; with names of parts, replace only their rows."""
+    """Write environment and rows to the file ``path``; with names of parts, replace only the rows of these names."""
+    if unknown := set(names) - PARTS.keys():
+        raise SystemExit(f"unknown parts: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     file, environment = Path(path), environment_lines()
     found: dict[str, Any] = json.loads(file.read_text()) if names else {"environment": environment, "rows": []}
     if found["environment"] != environment:

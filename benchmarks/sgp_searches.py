@@ -10,6 +10,7 @@ ends differ between local optima by chance. The comparison is that of ``bench_gp
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 import pandas as pd
 
@@ -22,6 +23,8 @@ COLUMNS = ["approximation", "inducing", "split", "trials", "many", "gpy", "many_
 
 def main(path: str) -> None:
     """Write one row per approximation, number of inducing inputs and split to the file ``path``."""
+    if not (find_spec("GPy") and find_spec("gpytorch")):
+        raise SystemExit("this comparison needs the extra peers")
     rows = [
         {"approximation": one, "inducing": inducing, "split": split} | compared_searches(DATASET, inducing, one, split)
         for one in ("fitc", "vfe")

@@ -215,7 +215,7 @@ def clear_differences(entry: Replacement) -> str:
         names = _clear(entry, metric, -1.0)
         rest = "" if names == "none" else f" and {worse} on {names}"
         parts.append(f"{better} on {_clear(entry, metric, 1.0)}{rest}")
-    return f"{entry.method}: {'; '.join(parts)}"
+    return f"{entry.method}: {'; '.join(parts)}."
 
 
 def both_worse(entry: Replacement) -> str:
