@@ -1,15 +1,27 @@
-"""The decorator of all compiled kernels."""
+"""The decorator of all compiled kernels.
+
+Machine code is stored in the folder ``<root>/<module>/<hash of sources>``, for all clones with equal contents. The root
+is ``ep-bench`` in the folder NUMBA_CACHE_DIR, or ``kernels`` in the user's cache folder. If it is not writable, each
+process compiles the kernels that it uses.
+"""
 
 from __future__ import annotations
 
-import gc
+import os
+import shutil
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from inspect import getfile
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import config
+from numba.core.caching import UserProvidedCacheLocator
 
-from ep_bench.numerics.kernel_cache import KernelCache
+from ep_bench.numerics import kernel_sources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUSE = frozenset({"contract"})  # a * b + c with one rounding
 REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; not if rounding errors are tracked
 
-ALLOCATIONS = 100_000  # of objects before a garbage collection, while numba compiles; Python's default is 700
+KEPT = 8  # folders of machine code per module
 
 
 def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: bool = False) -> Callable[[F], F]:
@@ -48,33 +60,52 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: 
     def decorate(function: F) -> F:
         compiled = decorator(function)
         if compiled is not function:  # they are the same if NUMBA_DISABLE_JIT is set
-            compiled._cache = KernelCache(function)  # noqa: SLF001
+            _enable_cache(compiled, Path(getfile(function)))
         return cast(F, compiled)
 
     return decorate
 
 
-class _RareCollection(event.Listener):  # type: ignore[misc]
-    """Makes Python's garbage collection rare during a compilation, of which it else takes a tenth or more.
+class SharedFolderLocator(UserProvidedCacheLocator):  # type: ignore[misc]
+    """Chooses numba's folder without the name of the clone, since the folder's name has the hash of the sources."""
 
-    Compilations are nested; numba lets one thread at a time compile.
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:  # noqa: ARG003
+        """Return the path of the files below the folder."""
+        return ""
+
+
+def _enable_cache(kernel: Any, file: Path) -> None:
+    """Store the machine code of a kernel by the contents of all files that it depends on.
+
+    Without this, numba would not notice a change of a kernel in another file that is called.
     """
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._threshold = gc.get_threshold()
-
-    def on_start(self, event: Any) -> None:  # noqa: ARG002
-        if self._depth == 0:
-            self._threshold = gc.get_threshold()
-            if 0 < self._threshold[0] < ALLOCATIONS:
-                gc.set_threshold(ALLOCATIONS)
-        self._depth += 1
-
-    def on_end(self, event: Any) -> None:  # noqa: ARG002
-        self._depth -= 1
-        if self._depth == 0 and gc.get_threshold()[0] == ALLOCATIONS:  # nobody else has changed it meanwhile
-            gc.set_threshold(*self._threshold)
+    before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+    with suppress(OSError, RuntimeError):  # no writable folder, or no source file
+        config.CACHE_DIR = str(_folder(root(), file))
+        config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SharedFolderLocator.__name__}"
+        kernel.enable_caching()
+        # By default, two processes that compile different signatures at the same time may write one file.
+        files = kernel._cache._cache_file  # noqa: SLF001
+        files._data_name_pattern = files._data_name_pattern.replace("{", f"{uuid.uuid4().hex}.{{")  # noqa: SLF001
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
 
-event.register("numba:compile", _RareCollection())
+def root() -> Path:
+    """Return the root folder of the cache; it need not exist yet."""
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR) / "ep-bench"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("ep-bench")) / "kernels"
+
+
+@cache
+def _folder(root: Path, file: Path) -> Path:
+    """Return the folder of the kernels of a source file; of a module's folders, the ``KEPT`` latest stay."""
+    folder = root / kernel_sources.dotted_name(file) / kernel_sources.content_hash(file)[:32]
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in sorted(folder.parent.iterdir(), key=os.path.getmtime)[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder

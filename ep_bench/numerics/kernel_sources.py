@@ -23,13 +23,12 @@ _IMPORT = re.compile(
 
 
 class Source(NamedTuple):
-    """A source file: path, name, hash of the contents, imported files of ep_bench, and the time of its last change."""
+    """A source file: path, name, hash of the contents, and imported files of ep_bench."""
 
     path: Path
     name: str
     digest: str
     imports: tuple[Path, ...]
-    changed: int  # nanoseconds
 
 
 def content_hash(file: Path) -> str:
@@ -38,16 +37,8 @@ def content_hash(file: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def last_change(file: Path) -> int:
-    """Return the time in nanoseconds of the latest change of a source that the kernels of a file depend on.
-
-    This is the time at which the inode changed, so a copy with a preserved modification time counts as changed.
-    """
-    return max(source.changed for source in sources(file))
-
-
 def sources(file: Path) -> list[Source]:
-    """Return the source files that the kernels of a file depend on."""
+    """Return the source files that the kernels of a file depend on, as they were when first read by this process."""
     pending = [file.resolve()]
     if not _is_inside(pending[0]):
         pending += _user_sources(pending[0])
@@ -55,8 +46,7 @@ def sources(file: Path) -> list[Source]:
     while pending:
         path = pending.pop()
         if path not in found:
-            status = path.stat()
-            found[path] = _read(path, status.st_ctime_ns, status.st_size)
+            found[path] = _read(path)
             pending += found[path].imports
     return list(found.values())
 
@@ -85,10 +75,10 @@ def _is_inside(file: Path) -> bool:
 
 
 @cache
-def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - time and size are keys of the cache
+def _read(path: Path) -> Source:
     content = path.read_bytes()
     imports = tuple(_imported(content.decode("utf-8", errors="replace")))
-    return Source(path, dotted_name(path), hashlib.sha256(content).hexdigest(), imports, changed)
+    return Source(path, dotted_name(path), hashlib.sha256(content).hexdigest(), imports)
 
 
 def _imported(text: str) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench.numerics import kernel_cache
+from ep_bench.numerics import jit
 from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS, MEASURED_COLUMNS
@@ -132,7 +132,7 @@ def home_with_kernels(folder: Path) -> Path:
     """Return a home folder with no files but our compiled kernels, which would take seconds to compile again."""
     cache = folder / ".cache" / "ep-bench"
     cache.mkdir(parents=True)
-    (cache / "kernels").symlink_to(kernel_cache.root())
+    (cache / "kernels").symlink_to(jit.root())
     return folder
 
 
