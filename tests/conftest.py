@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -43,8 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):  # this process collects tests
-        gc.disable()  # until they start
     if not hasattr(config, "workerinput"):  # the process that receives the reports
         config.pluginmanager.register(DurationRecorder(config))
 
@@ -82,13 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(kernels_of(item) or item.nodeid.partition("::")[0]))
     order = {group: place for place, group in enumerate(GROUPS)}
     items.sort(key=lambda item: order.get(item.get_closest_marker("xdist_group").args[0], len(order)))
-
-
-def pytest_collection_finish() -> None:
-    """Search less for garbage, which takes a tenth of the time of compilation; never among modules and tests."""
-    gc.freeze()
-    gc.set_threshold(50_000)
-    gc.enable()
 
 
 def kernels_of(item: pytest.Item) -> str | None:

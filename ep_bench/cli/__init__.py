@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import Any, NoReturn
 
@@ -21,7 +20,6 @@ from ep_bench.processes.output_streams import complete_streams, discard, print_l
 
 def main() -> NoReturn:
     """Run the command line and exit with one of the documented exit codes."""
-    gc.set_threshold(50_000)  # by default a tenth of the time of reports and imports is spent on searches for garbage
     complete_streams()
     try:
         code = _run()
