@@ -76,22 +76,25 @@ def check(
 @click.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=Path("results"))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the address.  [default: a free one]")
-@click.option("--open/--no-open", "show", default=False, help="Open the address in a browser.")
-def serve(folder: Path, port: int, show: bool) -> int:
-    """Show the results below DIR at a local address. Pages reload as cells finish.
+def serve(folder: Path, port: int) -> None:
+    """Show the reports below DIR in a browser, from a local address.
 
-    DIR is a results folder, or a folder of results folders.  [default: results]
+    Writes no report; `ep-bench report` does.  [default: results]
     """
-    import webbrowser
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+    from urllib.parse import quote
 
-    from ep_bench.report.server import ReportServer
+    from ep_bench.errors import UserError
 
-    with ReportServer(folder, port, log=click.echo) as server:
-        click.echo(f"{server.address} shows the results in {folder}; press Ctrl-C to stop")
-        if show:
-            webbrowser.open(server.address)
+    pages = sorted(page.relative_to(folder).as_posix() for page in folder.rglob("report.html"))
+    if not pages:
+        raise UserError("no report below this folder; write one with `ep-bench report`", where=str(folder))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        echo_lines([*(address + quote(page) for page in pages), "Press Ctrl-C to stop."])
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo("stopped")
-    return 0
