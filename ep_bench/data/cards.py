@@ -58,7 +58,7 @@ class Card(BaseModel):
     target_column: int | None = None
     classes: dict[str, str] = Field(default_factory=dict)  # label in the file -> name
     sha256: str | None = None
-    bytes: int | None = None  # size of the original file; a larger download is refused
+    bytes: int | None = None  # size of the original file
     urls: tuple[str, ...] = ()
     paper_constants: dict[int, float] = Field(default_factory=dict)
     source: str

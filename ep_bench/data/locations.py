@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import io
 import json
 import lzma
 import os
 from functools import lru_cache
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Literal
 
 from ep_bench.data.cards import Card
 from ep_bench.errors import UserError
@@ -18,8 +17,6 @@ from ep_bench.regular_files import read_json, require_regular
 from ep_bench.resources import shipped_folder
 
 VARIABLE = "EP_BENCH_DATA"
-MAX_BYTES = 2**30  # of a data file after decompression
-_CHUNK = 1 << 20
 
 
 def data_folder() -> Path | None:
@@ -104,35 +101,10 @@ def _damaged(card: Card, path: Path, reason: object) -> UserError:
     return UserError(f"the data file is damaged ({reason}); {remedy}", where=str(path))
 
 
-def open_data(path: Path) -> IO[bytes]:
+def open_data(path: Path) -> BufferedIOBase:
     """Open a data file for reading; a file compressed by xz is decompressed."""
-    require_regular(path.stat(), path)
-    return limited(lzma.LZMAFile(path)) if path.suffix == ".xz" else path.open("rb")
-
-
-def limited(content: IO[bytes]) -> io.BufferedReader:
-    """Return a reader of decompressed bytes that raises OSError after MAX_BYTES, as for a decompression bomb."""
-    return io.BufferedReader(_Limited(content), _CHUNK)
-
-
-class _Limited(io.RawIOBase):
-    def __init__(self, content: IO[bytes]) -> None:
-        self._content, self._left = content, MAX_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        found = self._content.read(len(buffer))
-        self._left -= len(found)
-        if self._left < 0:
-            raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 20} MiB after decompression")
-        buffer[: len(found)] = found
-        return len(found)
-
-    def close(self) -> None:
-        self._content.close()
-        super().close()
+    require_regular(path)
+    return lzma.LZMAFile(path) if path.suffix == ".xz" else path.open("rb")
 
 
 def file_checksum(path: Path) -> str:
@@ -147,11 +119,8 @@ def file_checksum(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _checksum(path: str, _mtime_ns: int, _size: int) -> str:
-    digest = hashlib.sha256()
     with open_data(Path(path)) as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def expected_checksum(card: Card) -> str | None:

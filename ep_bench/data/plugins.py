@@ -12,7 +12,7 @@ import numpy as np
 from ep_bench import plugins
 from ep_bench.data import embedded
 from ep_bench.data.cards import Card, card_names
-from ep_bench.data.target_values import few_values
+from ep_bench.data.targets import few_values
 from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
 from ep_bench.types import Array, Dataset

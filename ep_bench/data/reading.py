@@ -12,15 +12,14 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import IO, Literal, TextIO, cast
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import class_labels, embedded, locations, plugins, target_transforms, user_csv
+from ep_bench.data import class_labels, embedded, locations, plugins, targets, user_csv
 from ep_bench.data.cards import Card
 from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
-from ep_bench.data.target_values import few_values
 from ep_bench.errors import UnquotedText, UserError
 from ep_bench.regular_files import require_regular
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef
@@ -70,7 +69,7 @@ def load(ref: DatasetRef) -> Dataset:
         return _load(ref, *_stamp(user_csv.require_file(ref.csv)))
     found = card(ref.name)
     constants_of(ref, found)
-    target_transforms.check_transform(ref, found.task)
+    targets.check_transform(ref, found.task)
     if found.embedded:
         return _load(ref, "", 0, 0)
     path = locations.find_file(found)
@@ -90,11 +89,11 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     if ref.csv is not None:
         dataset = load(ref)
         n, d = dataset.X.shape
-        few = few_values(dataset.y) if dataset.task == "regression" else None
+        few = targets.few_values(dataset.y) if dataset.task == "regression" else None
         return DatasetInfo(n, d, dataset.checksum, COUNT, task=dataset.task, target_values=few)
     found = card(ref.name)
     constants_of(ref, found)
-    target_transforms.check_transform(ref, found.task)
+    targets.check_transform(ref, found.task)
     path = locations.find_file(found)
     checksum = locations.data_checksum(found, path) if path else locations.expected_checksum(found) or ""
     return DatasetInfo(
@@ -171,8 +170,8 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
             X, y, names, checksum = user_csv.read(Path(path), ref.target)
     else:
         X, y, names, checksum = _read_card(found, path)
-        target = target_transforms.words(found.target, ref.target_transform)
-        y = target_transforms.transformed(y, ref)
+        target = targets.words(found.target, ref.target_transform)
+        y = targets.transformed(y, ref)
     X, names = _append_irrelevant(X, names, ref)
     for array in (X, y):
         array.flags.writeable = False
@@ -247,16 +246,14 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
     """Open a text file, which may be compressed by gzip or xz or be the first member of a zip archive."""
-    require_regular(path.stat(), path)
+    require_regular(path)
     with ExitStack() as stack:
-        if path.suffix == ".gz":
-            content: IO[bytes] = stack.enter_context(cast("IO[bytes]", gzip.open(path)))  # noqa: SIM115
-        elif path.suffix == ".zip":
+        if path.suffix == ".zip":
             archive = stack.enter_context(zipfile.ZipFile(path))
-            content = stack.enter_context(archive.open(archive.namelist()[0]))
+            content: Any = archive.open(archive.namelist()[0])
         else:
-            content = stack.enter_context(locations.open_data(path))
-        yield io.TextIOWrapper(locations.limited(content), encoding="latin-1")
+            content = gzip.open(path) if path.suffix == ".gz" else locations.open_data(path)  # noqa: SIM115
+        yield io.TextIOWrapper(stack.enter_context(content), encoding="latin-1")
 
 
 def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:

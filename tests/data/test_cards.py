@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from ep_bench import data
 from ep_bench.cli import cli
 from ep_bench.cli.output.machine import doctor_lines
-from ep_bench.data import cards, fetching, reading
-from ep_bench.data.target_values import few_values
+from ep_bench.data import cards, reading, verification
+from ep_bench.data.targets import few_values
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
 
@@ -39,6 +39,7 @@ def test_a_card_is_complete(name: str) -> None:
     assert card.citation
     assert card.embedded != bool(card.path)
     assert not (card.embedded and card.urls)
+    assert all(url.startswith("https://") for url in card.urls)
     if name != "year":
         assert re.fullmatch("[0-9a-f]{64}", card.sha256 or "")
         assert card.embedded or data.location(card) != "not fetched"
@@ -147,7 +148,7 @@ def test_verify_compares_the_data_with_the_card(
     monkeypatch: pytest.MonkeyPatch, changed: dict[str, int], message: str
 ) -> None:
     wrong = data.card("yacht").model_copy(update={**changed, "inputs": ()})
-    monkeypatch.setattr(fetching, "card", lambda _: wrong)
+    monkeypatch.setattr(verification, "card", lambda _: wrong)
     monkeypatch.setattr(reading, "card", lambda _: wrong)
     reading._load.cache_clear()
     (found,) = data.verify(["yacht"])

@@ -1,7 +1,8 @@
-"""Transforms of a regression target, applied before splitting and standardisation.
+"""Targets of a data set: transforms of a regression target, and targets of few different values.
 
-Some published results use one: those of Jylanki et al. (2014) on the Crime data the cube root (see the card of
-``communities``). All scores are then in the units of the transformed target.
+Transforms are applied before splitting and standardisation. Some published results use one: those of Jylanki et al.
+(2014) on the Crime data the cube root (see the card of ``communities``). All scores are then in the units of the
+transformed target.
 """
 
 from __future__ import annotations
@@ -19,6 +20,17 @@ TRANSFORMS: Mapping[str, Callable[[Array], Array]] = {
     "square_root": np.sqrt,
     "cube_root": np.cbrt,
 }
+
+REPEATS = 10  # mean number of data points per target value from which the values count as few
+
+
+def few_values(y: Array) -> int | None:
+    """Return the number of different values of targets y (n,) if they are few, else None.
+
+    A density can put ever narrower peaks on values that occur many times, so its log-likelihood has no upper bound.
+    """
+    values = len(np.unique(y))
+    return values if REPEATS * values <= len(y) else None
 
 
 def check_transform(ref: DatasetRef, task: Task) -> None:
