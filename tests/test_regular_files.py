@@ -9,7 +9,7 @@ import pytest
 
 from ep_bench import regular_files
 from ep_bench.report.tables import plain_markdown
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
+from ep_bench.results.forms import RowScores, problem
 from ep_bench.results.spreadsheets import harmless, original
 
 
@@ -32,14 +32,19 @@ def test_json_that_no_reader_can_use(text: str) -> None:
         regular_files.parse_json(text)
 
 
-def test_forms_name_the_place_of_a_difference() -> None:
-    form = Keys({"cells": Each(ListOf(NUMBER))}, {"name": str})
-    assert problem({"cells": {"a": [1, 2.0]}, "other": None}, form) == ""
-    assert problem({"cells": {"a": [1, None]}}, form) == "cells.a[1] is null, not an integer or a number"
-    assert problem({"cells": {"a": [True]}}, form) == "cells.a[0] is true or false, not an integer or a number"
-    assert problem({"name": "x"}, form) == "the content has no cells"
-    assert problem({"cells": {}, "name": 3}, form) == "name is an integer, not a text"
-    assert problem([], form) == "the content is a list, not an object"
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"format": 1, "cells": {"a": {"ll": [1, 2.0]}}, "other": None}, ""),
+        ({"format": 1, "cells": {"a": {"ll": [1, None]}}}, "cells.a.ll[1]: Input should be a valid number, found None"),
+        ({"format": 1, "cells": {"a": {"ll": [True]}}}, "cells.a.ll[0]: Input should be a valid number, found True"),
+        ({"format": "1", "cells": {}}, "format: Input should be a valid integer, found '1'"),
+        ({"format": 1}, "cells is missing"),
+        ([], "the content: Input should be a valid dictionary or instance of RowScores, found []"),
+    ],
+)
+def test_forms_name_the_place_of_a_difference(value: object, message: str) -> None:
+    assert problem(value, RowScores) == message
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+x", "-PBP", "@x", "'=x", "''", "plain", "", "-", "'"])

@@ -14,14 +14,12 @@ from pathlib import Path
 from ep_bench.errors import visible
 from ep_bench.regular_files import parse_json, read_text
 from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically
-from ep_bench.results.forms import Each, Keys, problem
+from ep_bench.results.forms import CellRecord, problem
 from ep_bench.types import COLUMNS, STATUSES, TEXT_COLUMNS, Record
 
 CELLS = "cells"
 _DRAFT = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")  # as ``write_atomically`` names its temporary files
 _FIELDS = {each.name for each in fields(Record)}
-_ROW = Keys({"cell": str, "method": str, "dataset": str, "split": int, "status": str}, {"reason": str, "study": str})
-_FORM = Keys({"row": _ROW, "factors": dict}, {"provenance": dict, "traceback": str, "trace": Each(list), "notes": dict})
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -51,7 +49,7 @@ def read_record(path: Path) -> Record | None:
     if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
         return None
     refuse_newer(envelope.get("format"), path)
-    if problem(content, _FORM) or content.keys() - _FIELDS:
+    if problem(content, CellRecord) or content.keys() - _FIELDS:
         return None
     record = Record(**content)
     record.row |= {name: visible(value) for name, value in record.row.items() if isinstance(value, str)}

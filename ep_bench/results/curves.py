@@ -13,7 +13,6 @@ at least as many splits. Diagnostics and starts of further splits are added.
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,47 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.regular_files import read_json, read_text
-from ep_bench.results import store
+from ep_bench.results import forms, store
 from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used, starts
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, OrNull, Within, problem
 
 FILE, FORMAT = "curves.json", 1
-
-_VALUE = (*NUMBER, type(None))
-_ENTRY: Mapping[str, Any] = {"method": str, "dataset": str, "splits": ListOf(int), "cells": str}
-_SUMMARY = ("epoch", "median", "min", "max")
-_FINITE = Within(NUMBER, -sys.float_info.max, sys.float_info.max)
-_TRACE = Keys(
-    {"epoch": ListOf(Within(int, 1, 2**53)), "median": ListOf(_VALUE)},
-    {"min": ListOf(_VALUE), "max": ListOf(_VALUE)},
-    [_SUMMARY],
-)
-_GRID, _TRAIN, _TEST = ("grid", "mean", "std", "truth"), ("x_train", "y_train"), ("x_test", "y_test")
-_PANEL = Keys(
-    dict.fromkeys((*_GRID, *_TRAIN, *_TEST), ListOf(_FINITE))
-    | dict.fromkeys(("grid", "x_train"), ListOf(_FINITE, minimum=1))
-    | dict.fromkeys(("std", "truth"), OrNull(ListOf(_FINITE))),
-    equal=[_GRID, _TRAIN, _TEST],
-)
-_CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE), equal=True)})
-_CHOSEN = Each((*_VALUE, str, bool, list, dict))
-_SEARCH = Keys({"options": OrNull(_CHOSEN), "trials": int, "failed": int, "reason": str})
-_SAMPLED = {"diagnostics": Each(ListOf(_VALUE)), "split": (int, type(None)), "chains": Each(_CHAIN)}
-_STARTED = {"evidences": ListOf(ListOf(OrNull(_FINITE)))}
-FORM = Keys(
-    {
-        "format": int,
-        "traces": ListOf(Keys({**_ENTRY, "traces": Each(_TRACE)})),
-        "panels": ListOf(Keys({**_ENTRY, "panel": _PANEL})),
-    },
-    {
-        "chains": ListOf(Keys({**_ENTRY, **_SAMPLED})),
-        "starts": ListOf(
-            Keys({**_ENTRY, "evidences": ListOf(ListOf(OrNull(_FINITE)))}, equal=[("splits", "evidences")])
-        ),
-        "tuned": ListOf(Keys({"method": str, "dataset": str, "cells": Each(_SEARCH)})),
-    },
-)
 
 Index = dict[tuple[int, ...], dict[str, Entry]]
 
@@ -198,7 +160,7 @@ def read(folder: Path) -> Curves:
     except (OSError, ValueError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := problem(found, FORM) or next(filter(None, map(_misfit, found.get("chains", ()))), ""):
+    if different := forms.problem(found, forms.Curves) or next(filter(None, map(_misfit, found.get("chains", ()))), ""):
         raise store.unreadable(path, ValueError(different))
     kinds = ("traces", "panels", "chains", "starts")
     kept = {kind: [entry for entry in found.get(kind, []) if entry["splits"]] for kind in kinds}

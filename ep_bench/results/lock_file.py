@@ -9,35 +9,10 @@ from typing import Any, NamedTuple
 
 from ep_bench.errors import UserError, visible
 from ep_bench.regular_files import read_json
+from ep_bench.results import forms
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, Within, problem
 
 LOCK = "study.lock.json"
-_TUNE = Keys({"trials": int, "fraction": NUMBER, "score": str, "space": dict})
-_FACTORS = Keys({}, {"method": str, "options": dict, "dataset": Keys({"name": str}), "splits": dict, "tune": _TUNE})
-_CRITERION = Keys({"since": Within(int, 1, 4), "limit": NUMBER})
-_GROUPS = ListOf(
-    Keys({"method": str, "dataset": str, "factors": _FACTORS, "cells": Each(str)}, {"criterion": _CRITERION})
-)
-_DATASET = Keys(
-    {"name": str}, {"n": int, "d": int, "checksum": str, "task": str, "target_values": (*NUMBER, dict, list)}
-)
-_METHOD = Keys(
-    {"use": str, "options": dict}, {"published": ListOf(str), "tune": dict, "aliases": ListOf(str), "validated": str}
-)
-_ORIGIN = Keys({"method": str, "version": (str, int, type(None)), "source": str, "environment": str, "rows": Each(str)})
-_FORM = Keys(
-    {},
-    {
-        "study": str, "seed": int, "splits": Keys({}, {"scheme": str, "count": int}), "datasets": Each(_DATASET),
-        "methods": Each(_METHOD), "compare": dict, "ranks": ListOf(dict), "accept": ListOf(Each((str, type(None)))),
-        "left_out": ListOf(Keys({"method": str, "dataset": str, "reason": str})),
-        "groups": _GROUPS, "superseded": _GROUPS, "environments": Each(dict), "provenance": ListOf(_ORIGIN),
-        "environment": dict, "experiment": str, "files": Each(str), "options": dict, "cell": str, "seconds": NUMBER,
-    },
-)  # fmt: skip
-
-_GRID = Keys({"study": str}, _FORM.optional)  # with a plan
 
 
 class Origin(NamedTuple):
@@ -76,7 +51,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
-    if found := problem(lock, _GRID if "groups" in lock else _FORM) or _unprintable(lock):
+    if found := forms.problem(lock, forms.GridLock if "groups" in lock else forms.Lock) or _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from ep_bench.regular_files import MAX_BYTES, parse_json, read_bytes
 from ep_bench.results import store
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
+from ep_bench.results.forms import RowScores, problem
 from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
@@ -30,7 +30,6 @@ DIGITS = 5
 MAX_POINTS = 5000  # largest number of test points of a cell whose scores are kept
 
 Scores = dict[str, list[float]]
-_FORM = Keys({"format": int, "cells": Each(Each(ListOf(NUMBER)))})
 
 
 def note(scores: Mapping[str, Array]) -> dict[str, Scores]:
@@ -70,7 +69,7 @@ def read(folder: Path) -> dict[str, Scores]:
     except (OSError, ValueError, lzma.LZMAError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := problem(found, _FORM):
+    if different := problem(found, RowScores):
         raise store.unreadable(path, ValueError(different))
     cells: dict[str, Scores] = found["cells"]
     ragged = next((key for key, scores in cells.items() if len({len(values) for values in scores.values()}) > 1), None)

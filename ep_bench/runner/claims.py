@@ -29,7 +29,7 @@ from typing import Any, Literal, Self
 
 from ep_bench.errors import UserError
 from ep_bench.regular_files import parse_json, read_bytes
-from ep_bench.results.forms import Keys, problem
+from ep_bench.results.forms import Run, problem
 from ep_bench.results.store import CELLS
 
 CLAIMS = "claims"
@@ -215,8 +215,7 @@ def _about(run: Path) -> dict[str, Any] | None:
         about = parse_json(text)
     except ValueError:
         return None
-    form = Keys({"host": str, "pid": int, "started": str}, {"machine": str})
-    return None if problem(about, form) else about
+    return None if problem(about, Run) else about
 
 
 def _require_claim(path: Path) -> None:
