@@ -164,10 +164,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
     classes = tuple(found.classes.values()) if found else ()
     if found is None:
         target = str(ref.target)
-        if ref.task == "classification":
-            X, y, names, classes, checksum = user_csv.read_classes(Path(path), ref.target)
-        else:
-            X, y, names, checksum = user_csv.read(Path(path), ref.target)
+        X, y, names, classes, checksum = user_csv.read(Path(path), ref.target, ref.task)
     else:
         X, y, names, checksum = _read_card(found, path)
         target = targets.words(found.target, ref.target_transform)

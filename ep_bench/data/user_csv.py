@@ -10,13 +10,14 @@ import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ep_bench.data.class_labels import numbered
 from ep_bench.errors import UserError
 from ep_bench.regular_files import read_bytes
-from ep_bench.types import Array
+from ep_bench.types import Array, Task
 
 MINIMUM_ROWS = 10
 MAX_BYTES = 2**28  # largest text of a table, also after decompression
@@ -25,10 +26,8 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # of inputs, as pandas.get_dummies writes them
 MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
 _SAMPLE_LINES = 20
-_SMALL, _LARGE = (
-    float(np.sqrt(np.finfo(float).tiny)),
-    float(np.sqrt(np.finfo(float).max)),
-)  # their squares have full precision
+_SMALL = float(np.sqrt(np.finfo(float).tiny))  # the squares of both have full precision
+_LARGE = float(np.sqrt(np.finfo(float).max))
 
 
 def require_file(path: str) -> Path:
@@ -40,55 +39,64 @@ def require_file(path: str) -> Path:
     return file
 
 
-def read(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...], str]:
-    """Return inputs (n, d), targets (n,), names of the inputs and the sha256 of a user's file.
+class UserData(NamedTuple):
+    """Inputs X (n, d), targets y (n,), names of the inputs and of the classes, and the sha256 of a file."""
+
+    X: Array
+    y: Array
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+    checksum: str
+
+
+class _Layout(NamedTuple):
+    path: Path
+    lines: list[str]
+    delimiter: str
+    columns: list[str]
+    start: int  # index of the first line after the header
+    target: int  # position of the target among the columns
+
+
+def read(path: Path, target: str | None, task: Task) -> UserData:
+    """Return the content of a user's file.
+
+    For classification the target column holds labels, texts or numbers, and y are class indices;
+    `class_labels.numbered` defines their order.
 
     Raises
     ------
     UserError
         The file is empty or binary, has no header, duplicate or unknown columns, a field that is not a finite number, a
-        constant target, one whose square is out of double precision, an input that equals the target, or too few lines.
-        The message names the file, the line (from 1) and the column.
+        constant target, one whose square is out of double precision, an input that equals the target, or too few lines;
+        or there are more classes than half the data points. The message names the file, the line (from 1) and the
+        column.
     """
     text, checksum = _text(path)
     lines = text.split("\n")
     delimiter = _delimiter(path, lines)
     columns, start = _header(path, lines, delimiter)
-    position = _target_position(path, columns, target)
-    table = _table(path, lines, start, columns, delimiter, position)
-    _check(path, table, columns, position)
-    inputs = [j for j in range(len(columns)) if j != position]
-    X, y = np.ascontiguousarray(table[:, inputs]), np.ascontiguousarray(table[:, position])
-    return X, y, tuple(columns[j] for j in inputs), checksum
-
-
-def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...], tuple[str, ...], str]:
-    """Return inputs (n, d), class indices (n,), names of the inputs and of the classes, and the sha256 of the file.
-
-    The target column holds labels, texts or numbers; `class_labels.numbered` defines their order. Raises UserError as
-    ``read``, and if the target has one class only or more classes than half the data points.
-    """
-    text, checksum = _text(path)
-    lines = text.split("\n")
-    delimiter = _delimiter(path, lines)
-    columns, start = _header(path, lines, delimiter)
-    position = _target_position(path, columns, target)
-    _require_data(path, lines[start:])
-    labels: list[str] = []
-    table = _cell_by_cell(path, lines, columns, delimiter, position, labels)
-    numbers = [_number(label) for label in labels]
-    y, classes = numbered(labels, numbers)
-    table[:, position] = y if None in numbers else numbers
-    _check(path, table, columns, position)
+    layout = _Layout(path, lines, delimiter, columns, start, _target_position(path, columns, target))
+    if not any(line.strip() for line in lines[start:]):
+        raise UserError("there is a header but no data", where=str(path))
+    classes: tuple[str, ...] = ()
+    if task == "classification":
+        table, y, classes = _with_classes(layout)
+    else:
+        table = _table(layout)
+        y = np.ascontiguousarray(table[:, layout.target])
+    _check(layout, table)
     if len(classes) > len(y) // 2:
-        found = f"{len(classes)} different values in {len(y)} lines"
-        allowed = "labels of classes; for a numerical target use `task: regression`"
         raise UserError(
-            "the target has too many classes", where=str(path), field=f"column {target}", found=found, allowed=allowed
+            "the target has too many classes",
+            where=str(path),
+            field=f"column {target}",
+            found=f"{len(classes)} different values in {len(y)} lines",
+            allowed="labels of classes; for a numerical target use `task: regression`",
         )
-    inputs = [j for j in range(len(columns)) if j != position]
+    inputs = [j for j in range(len(columns)) if j != layout.target]
     names = tuple(columns[j] for j in inputs)
-    return np.ascontiguousarray(table[:, inputs]), y, names, classes, checksum
+    return UserData(np.ascontiguousarray(table[:, inputs]), y, names, classes, checksum)
 
 
 def _text(path: Path) -> tuple[str, str]:
@@ -189,40 +197,43 @@ def _target_position(path: Path, columns: list[str], target: str | None) -> int:
     return columns.index(target)
 
 
-def _table(path: Path, lines: list[str], start: int, columns: list[str], delimiter: str, target: int) -> Array:
+def _table(layout: _Layout) -> Array:
     """Return all lines as numbers (n, d + 1).
 
     The fast reader of numpy is tried first. If it fails, the fields are read one by one, to name the wrong one.
     """
-    body = lines[start:]
-    _require_data(path, body)
+    separator = None if layout.delimiter == " " else layout.delimiter
+    body = layout.lines[layout.start :]
     try:
-        separator = None if delimiter == " " else delimiter
         table = np.loadtxt(body, delimiter=separator, quotechar='"', comments=None, ndmin=2, dtype=np.float64)
     except (ValueError, OverflowError):
-        table = np.empty((0, 0))
-    if table.shape[1] != len(columns) or not np.isfinite(table).all():
-        return _cell_by_cell(path, lines, columns, delimiter, target)
+        return _cell_by_cell(layout)
+    if table.shape[1] != len(layout.columns) or not np.isfinite(table).all():
+        return _cell_by_cell(layout)
     return table
 
 
-def _require_data(path: Path, body: list[str]) -> None:
-    if not any(line.strip() for line in body):
-        raise UserError("there is a header but no data", where=str(path))
+def _with_classes(layout: _Layout) -> tuple[Array, Array, tuple[str, ...]]:
+    """Return all lines as numbers (n, d + 1), the class indices (n,) and the names of the classes."""
+    labels: list[str] = []
+    table = _cell_by_cell(layout, labels)
+    numbers = [_number(label) for label in labels]
+    y, classes = numbered(labels, numbers)
+    table[:, layout.target] = y if None in numbers else numbers
+    return table, y, classes
 
 
-def _cell_by_cell(
-    path: Path, lines: list[str], columns: list[str], delimiter: str, target: int, labels: list[str] | None = None
-) -> Array:
+def _cell_by_cell(layout: _Layout, labels: list[str] | None = None) -> Array:
     """Return all lines as numbers (n, d + 1).
 
     With ``labels`` the fields of the target are appended to this list and are 0 in the table.
     """
+    columns, target = layout.columns, layout.target
     rows: list[list[float]] = []
-    records = _records(path, lines, delimiter)
+    records = _records(layout.path, layout.lines, layout.delimiter)
     next(records)
     for line, fields in records:
-        where = f"{path}:{line}"
+        where = f"{layout.path}:{line}"
         if len(fields) != len(columns):
             raise UserError(f"the line has {len(fields)} fields, but the header has {len(columns)}", where=where)
         if labels is not None:
@@ -273,24 +284,23 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _check(path: Path, table: Array, columns: list[str], position: int) -> None:
+def _check(layout: _Layout, table: Array) -> None:
+    where, name = str(layout.path), layout.columns[layout.target]
     if len(table) < MINIMUM_ROWS:
-        raise UserError("too few data points", where=str(path), found=len(table), allowed=f"at least {MINIMUM_ROWS}")
-    y = table[:, position]
+        raise UserError("too few data points", where=where, found=len(table), allowed=f"at least {MINIMUM_ROWS}")
+    y = table[:, layout.target]
     if y.min() == y.max():
-        raise UserError(
-            "the target is constant", where=str(path), field=f"column {columns[position]}", found=float(y[0])
-        )
+        raise UserError("the target is constant", where=where, field=f"column {name}", found=float(y[0]))
     if np.abs(y).max() > _LARGE or np.ptp(y) < _SMALL:
         raise UserError(
-            "the target is out of the range of double precision; multiply it by a constant", where=str(path),
-            field=f"column {columns[position]}", found=float(np.abs(y).max()),
+            "the target is out of the range of double precision; multiply it by a constant",
+            where=where,
+            field=f"column {name}",
+            found=float(np.abs(y).max()),
             allowed=f"a range of at least {_SMALL:.0e} and values up to {_LARGE:.0e}",
-        )  # fmt: skip
-    for j, name in enumerate(columns):
-        if j != position and np.array_equal(table[:, j], y):
+        )
+    for j, column in enumerate(layout.columns):
+        if j != layout.target and np.array_equal(table[:, j], y):
             raise UserError(
-                f"this input equals the target {columns[position]!r} in every line",
-                where=str(path),
-                field=f"column {name}",
+                f"this input equals the target {name!r} in every line", where=where, field=f"column {column}"
             )
