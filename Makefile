@@ -56,7 +56,7 @@ check-results: $(READY)
 	set -e; for folder in $(RESULTS)/*/; do echo "$$folder"; $(BIN)/ep-bench check "$$folder" --summary; done
 
 docs-tables: $(READY)
-	$(BIN)/python docs/site/write_numbers.py
+	$(BIN)/python docs/site/write_tables.py
 
 # Strict and offline. The tutorials run once, and again after a change of them or of the package.
 docs: $(DOCS_READY)

@@ -1,4 +1,4 @@
-"""The documentation site: navigation, tutorials, the check of the built pages, lengths of sentences, the citation."""
+"""The documentation site: navigation, tutorials, the check of the built pages, the citation."""
 
 from __future__ import annotations
 
@@ -108,18 +108,6 @@ def test_a_tutorial_that_fails_is_an_error(cell: str, tmp_path: Path, monkeypatc
     script.write_text(cell)
     with pytest.raises((RuntimeError, ValueError)):
         load(DOCS / "site" / "tutorial_pages.py").run(script)
-
-
-def test_sentences_are_short() -> None:
-    measure = load(DOCS / "sentence_lengths.py")
-    counts = sorted(measure.lengths([page.read_text(encoding="utf-8") for page in measure.pages()]))
-    assert counts[len(counts) // 2] <= 15
-    assert counts[len(counts) * 9 // 10] <= 25
-
-
-def test_a_sentence_is_measured() -> None:
-    text = "# Title\n\nOne two three. Four five:\n\n- six seven\n- eight\n\n```console\n$ no\n```\n\n| a | b |\n"
-    assert load(DOCS / "sentence_lengths.py").lengths([text]).tolist() == [3, 2, 2, 1]
 
 
 def test_the_citation_has_the_version_of_the_package() -> None:

@@ -1,0 +1,28 @@
+"""The tables of README and documentation, from the committed results.
+
+A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. Sentences are written by
+people. Each module has the tables of one topic; all of them have one of the forms in ``forms.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from . import costs, findings, leaderboard, networks, processes, verdicts
+from .stored import DOCS, ROOT
+
+MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)*)")
+TOPICS = (costs, findings, leaderboard, networks, processes, verdicts)
+TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
+
+
+def pages() -> list[Path]:
+    """Return README and all pages of the documentation."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def with_tables(text: str) -> str:
+    """Return a page with all its tables as they are now."""
+    return MARKER.sub(lambda found: found[1] + "".join(f"{line}\n" for line in TABLES[found["name"]]()), text)
