@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import published
-from ep_bench.convergence import count
+from ep_bench.convergence import ConvergedSplits, count
 
 from .stored import Cells, Row, TextRow, cells, convergence, datasets_of, planned, printed
 
@@ -59,6 +59,11 @@ def signed(text: str) -> str:
     return text if text[0] in "-–" else f"+{text}"
 
 
+def converged(counts: ConvergedSplits) -> str:
+    """Return how many of the judged splits have converged or nearly converged, a dash if none is judged."""
+    return f"{counts.converged + counts.nearly} of {counts.judged}" if counts.judged else NONE
+
+
 def cpu_seconds(row: Row) -> float | None:
     """Return the CPU seconds of a fit, search included, None for a row without them."""
     return None if row.get("fit_cpu_seconds") is None else row["fit_cpu_seconds"] + (row.get("tune_cpu_seconds") or 0.0)
@@ -74,7 +79,7 @@ def _value(row: Row, column: str) -> float | None:
 def summarised(rows: Cells, column: str, planned_splits: int = 0, mark: str = "") -> str:
     """Return one column of the rows of an entry as text, a dash without values."""
     if column == "converged":
-        return count(rows).counts
+        return converged(count(rows))
     values = [value for row in rows if (value := _value(row, column)) is not None]
     if column in ERRORS or not values:
         return with_error(values, planned_splits, mark)

@@ -15,7 +15,7 @@ from ep_bench.report.leaderboard import leaderboard as ranked_rows
 from ep_bench.report.scores import MAIN
 from ep_bench.report.summary import ScoreTable
 
-from .forms import NAMES, NONE, cpu_seconds, table, with_error
+from .forms import NAMES, NONE, converged, cpu_seconds, table, with_error
 from .stored import FIVE, LARGE, board, board_cells, board_convergence, comparison
 
 SCORES = ("ll", "rmse", "crps")
@@ -68,7 +68,7 @@ def ranking(datasets: Sequence[str], families: Sequence[str] = ()) -> list[str]:
     body = []
     for name in found["ll"]:
         texts = [text for score, rows in found.items() for text in _rank_and_loss(rows[name], score)]
-        body.append([name, *texts, _converged(name, datasets)])
+        body.append([name, *texts, converged(board_convergence(name, *datasets))])
     heads = [head for score in SCORES for head in (f"Rank by {NAMES.get(score, score)}", "Loss")]
     return table(["Entry", *heads, "Converged"], body)
 
@@ -76,11 +76,6 @@ def ranking(datasets: Sequence[str], families: Sequence[str] = ()) -> list[str]:
 def _rank_and_loss(row: LeaderboardRow, score: str) -> list[str]:
     rank = f"{row.rank:.1f} {row.mark}".rstrip() + f" ({row.low:.1f} to {row.high:.1f})"
     return [rank, f"{row.loss + 0.0:.2f} nats" if score == "ll" else f"{100.0 * row.loss + 0.0:.0f} %"]
-
-
-def _converged(method: str, datasets: Sequence[str]) -> str:
-    counts = board_convergence(method, *datasets)
-    return f"{counts.converged} of {counts.judged}" if counts.judged else NONE
 
 
 def within_limits(datasets: Sequence[str]) -> list[str]:
@@ -132,9 +127,8 @@ def finished() -> list[str]:
     for name in board().methods:
         counts = sum((one for (method, _), one in board().convergence.items() if method == name), ConvergedSplits())
         splits = [_finished(name, dataset) for dataset in board().datasets]
-        text = f"{counts.converged + counts.nearly} of {counts.judged}" if counts.judged else NONE
-        body.append([name, *splits, text, f"{hours.get(name, 0.0):.2g}"])
-    return table(["Entry", *board().datasets, "Converged or nearly", "CPU h"], body)
+        body.append([name, *splits, converged(counts), f"{hours.get(name, 0.0):.2g}"])
+    return table(["Entry", *board().datasets, "Converged", "CPU h"], body)
 
 
 def _finished(method: str, dataset: str) -> str:
