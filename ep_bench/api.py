@@ -12,6 +12,7 @@ import pandas as pd
 
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
+from ep_bench.experiments import SUMMARY
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
@@ -22,7 +23,7 @@ from ep_bench.types import COLUMNS
 def run(
     study: str | Path | Mapping[str, Any], results: str | Path = "results", jobs: int = 1, *, quiet: bool = True
 ) -> pd.DataFrame:
-    """Run the missing cells of a study and return all its finished cells.
+    """Run the missing cells of a study and return all its finished cells; of an experiment, return its summary.
 
     Parameters
     ----------
@@ -43,20 +44,17 @@ def run(
     Raises
     ------
     UserError
-        The study is wrong, is an experiment, or lacks data; ``jobs`` is not a positive integer; or the results folder
-        is not writable or has the results of an experiment.
+        The study is wrong or lacks data; ``jobs`` is not a positive integer; or the results folder is not writable or
+        has the results of another kind of study.
     """
     _check_jobs(jobs)
     catalogue = InstalledCatalogue()
     read = read_mapping(study, catalogue) if isinstance(study, Mapping) else read_study(study, catalogue)
-    if read.experiment is not None:
-        problem = "an experiment has no cells; run it with `ep-bench run`"
-        raise UserError(problem, where=str(read.path), found=read.experiment)
     plan = make_plan(read, Path(results))
     for line in plan.warnings():
         warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)
-    run_plan(plan, plan, RunOptions(jobs=jobs, quiet=quiet))
-    return load_results(plan.folder)
+    run_plan(plan, RunOptions(jobs=jobs, quiet=quiet))
+    return load_results(plan.folder) if read.experiment is None else pd.read_csv(plan.folder / SUMMARY)
 
 
 def _check_jobs(jobs: object) -> None:
@@ -80,5 +78,6 @@ def load_results(*folders: str | Path) -> pd.DataFrame:
         raise UserError("no results folder given", where="load_results")
     if any(isinstance(folder, list | tuple) for folder in folders):
         raise UserError("folders are separate arguments", where="load_results", allowed="load_results(*folders)")
-    rows = [row for folder in folders for row in store.read_intact(Path(folder)).rows]
+    studies = [store.read_intact(Path(folder)) for folder in folders]
+    rows = [row for study in studies for row in (*study.rows, *study.further_seeds)]
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -12,7 +12,7 @@ from unittest import mock
 
 from ep_bench import cli
 from ep_bench.runner import run, verify
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 

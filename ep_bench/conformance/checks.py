@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ep_bench.types import Task
 
@@ -48,19 +47,6 @@ class CheckOutcome:
         """Return the outcome of a check that was run."""
         status: Status = "ok" if not findings else "advice" if all(f.advice for f in findings) else "FAULT"
         return cls(check, status, findings)
-
-    @classmethod
-    def from_plain(cls, check: str, found: Mapping[str, Any]) -> CheckOutcome:
-        """Return the outcome in a message of the child process, as made by ``dataclasses.asdict``.
-
-        The message may come from any code, so that only texts and flags are taken from it.
-        """
-        if found.get("status") == "skipped":
-            return cls.skipped(check, str(found.get("reason", "")))
-        listed = found.get("findings")
-        if not isinstance(listed, list) or not all(isinstance(each, list) and len(each) == 4 for each in listed):
-            return cls.of(check, (Finding("the process sent an invalid answer", "an answer of the check", ""),))
-        return cls.of(check, tuple(Finding(str(a), str(b), str(c), advice is True) for a, b, c, advice in listed))
 
     @classmethod
     def skipped(cls, check: str, reason: str) -> CheckOutcome:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
+from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, checks
 from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, from_plain
 from ep_bench.errors import UserError
-from ep_bench.processes.channel import MessageError
-from ep_bench.processes.child_process import ending
-from ep_bench.processes.forked import ForkedProcess, ForkServer
+from ep_bench.processes.failures import CellError
+from ep_bench.processes.fork_server import ChildRequest
+from ep_bench.processes.warm_server import Child, ChildLostError, ServerLostError, WarmServer, ending
 from ep_bench.types import Task
 
 STARTING = 120.0  # seconds for the import of the target, in addition to the limit of a check
-_servers: list[ForkServer] = []  # one at most, kept for the next method until this process ends
+_servers: list[WarmServer] = []  # one at most, kept for the next method until this process ends
 
 
 def examine(
@@ -59,13 +62,13 @@ def in_order(chosen: Iterable[Check], ask: Callable[[str], CheckOutcome]) -> Ite
         yield outcome
 
 
-def _fork_server() -> ForkServer:
+def _fork_server() -> WarmServer:
     """Return the fork server of this process; it is started if there is none."""
     if not (_servers and _servers[0].alive):
         if not _servers:
             atexit.register(_stop_servers)
         _stop_servers()
-        _servers.append(ForkServer("ep_bench.conformance.worker:prepare"))
+        _servers.append(WarmServer("ep_bench.conformance.worker:prepare"))
     return _servers[0]
 
 
@@ -77,35 +80,35 @@ def _stop_servers() -> None:
 class CheckRunner:
     """Runs checks in a child process, which is replaced after a crash or a time-out."""
 
-    def __init__(self, order: CheckRequest, seconds: float) -> None:
-        self._order, self._seconds = order, seconds
-        self._child: ForkedProcess | None = None
+    def __init__(self, request: CheckRequest, seconds: float) -> None:
+        self._request, self._seconds = request, seconds
+        self._child: Child | None = None
         self._source = ""
+        self._is_late = False
 
     def start(self) -> Ready:
         """Start a child process that imports the target. Raises UserError if this fails."""
+        target = self._request.target
         try:
-            child = self._child = _fork_server().start("ep_bench.conformance.worker:main")
-        except OSError as error:
-            raise UserError(f"no process can be started: {error}", where=self._order.target) from error
-        try:
-            child.channel.send_object(self._order)
-            if not child.channel.poll(STARTING + self._seconds):
-                raise UserError(
-                    f"the import takes longer than {STARTING + self._seconds:g} seconds", where=self._order.target
-                )
-            answer = child.channel.receive().header
-        except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
-            code, printed = child.wait(), child.tail().strip()
+            server = _fork_server()
+            child = self._child = server.start(ChildRequest("ep_bench.conformance.worker:ServedChecks"), self._request)
+            with self._time_limit(STARTING + self._seconds):
+                found = child.ask("prepare")
+        except (OSError, ServerLostError) as error:
+            raise UserError(f"no process can be started: {error}", where=target) from error
+        except ChildLostError:
+            if self._is_late:
+                problem = f"the import takes longer than {STARTING + self._seconds:g} seconds"
+                raise UserError(problem, where=target) from None
+            code, printed = server.code(), server.tail().strip()
             raise UserError(
                 f"cannot be imported or constructed: {ending(code)}"
                 + (f"; it printed: {printed[-500:]}" if printed else ""),
-                where=self._order.target,
+                where=target,
             ) from None
-        if "refused" in answer:
-            raise from_plain(answer["refused"])
-        task: Task = "classification" if answer.get("task") == "classification" else "regression"
-        ready = Ready(bool(answer.get("registered")), str(answer.get("source", "")), task)
+        if isinstance(found, dict):
+            raise from_plain(found)
+        ready: Ready = found
         self._source = ready.source
         return ready
 
@@ -113,47 +116,62 @@ class CheckRunner:
         """Return the outcome of a check; a child process is started if there is none."""
         if self._child is None:
             self.start()
-        child = self._child
-        assert child is not None  # noqa: S101 set by start
-        child.forget_printed()
+        assert self._child is not None  # noqa: S101 set by start
         try:
-            child.channel.send_object(name)
-            if child.channel.poll(self._seconds):
-                return CheckOutcome.from_plain(name, child.channel.receive().header)
-            finding = self._too_slow(child)
-        except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
-            finding = self._died(child)
-        self.stop()
-        return CheckOutcome.of(name, (finding,))
+            with self._time_limit(self._seconds):
+                outcome: CheckOutcome = self._child.ask("perform", name)
+        except CellError as error:
+            outcome = CheckOutcome.of(name, (Finding(str(error), DEMANDS[name], "raise exceptions of plain types"),))
+        except ChildLostError as lost:
+            outcome = CheckOutcome.of(name, (self._too_slow() if self._is_late else self._died(str(lost)),))
+            self.stop()
+        return outcome
 
     def stop(self) -> None:
         """End the child process, if there is one."""
         if self._child is not None:
-            self._child.stop()
+            _fork_server().end_child()
             self._child = None
 
-    def _too_slow(self, child: ForkedProcess) -> Finding:
-        child.signal(PRINT_STACK)
+    @contextlib.contextmanager
+    def _time_limit(self, seconds: float) -> Iterator[None]:
+        """Kill the child after some time; it prints its stack before."""
+        timer = threading.Timer(seconds, self._end_late)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end_late(self) -> None:
+        self._is_late = True
+        if self._child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child.pid, PRINT_STACK)
         time.sleep(0.3)  # the child prints its stack
+        _fork_server().kill_child()
+
+    def _too_slow(self) -> Finding:
+        self._is_late = False
         return Finding(
-            f"not finished after {self._seconds:g} seconds{self._place(child)}; the process was ended",
+            f"not finished after {self._seconds:g} seconds{self._place()}; the process was ended",
             f"an end within {self._seconds:g} seconds on small data",
             "look for an infinite loop; if the method is slow, increase --seconds or use options for a shorter fit",
         )
 
-    def _died(self, child: ForkedProcess) -> Finding:
-        code = child.wait()
+    def _died(self, reason: str) -> Finding:
+        code = _fork_server().code()
         killed = code == -signal.SIGKILL
-        found = "the process was killed, possibly because memory was exhausted" if killed else ending(code)
+        found = "the process was killed, possibly because memory was exhausted" if killed else reason or ending(code)
         return Finding(
-            f"{found}{self._place(child)}",
+            f"{found}{self._place()}",
             "errors raise exceptions, so that only one cell fails",
             "raise an exception instead of calling exit; check indices, types and pointers of compiled code",
         )
 
-    def _place(self, child: ForkedProcess) -> str:
+    def _place(self) -> str:
         """Return the current line of the child from the stack that it printed, in the method's file if possible."""
-        frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', child.tail())
+        frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', _fork_server().tail())
         own = [frame for frame in frames if frame[0] == self._source]
         if not (own or frames):
             return ""

@@ -1,20 +1,18 @@
-"""The process that runs checks, forked for ``suite`` by a server that has imported this module."""
+"""The process that runs checks, a child of a fork server that has imported this module."""
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import os
-import sys
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ep_bench import adapters
-from ep_bench.conformance.messages import PRINT_STACK, Ready, as_plain
+from ep_bench.conformance.checks import CheckOutcome
+from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, as_plain
 from ep_bench.conformance.method_under_test import MethodUnderTest, silently
 from ep_bench.conformance.run_check import perform
 from ep_bench.errors import UserError
-from ep_bench.processes.channel import Channel
 
 
 def prepare() -> None:
@@ -22,22 +20,23 @@ def prepare() -> None:
     adapters.preload()
 
 
-def main(channel: Channel) -> None:
-    """Receive a target and then names of checks; send the outcome of each check."""
-    faulthandler.enable()
-    faulthandler.register(PRINT_STACK, all_threads=False)
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        order = channel.receive_object()
-        os.chdir(order.cwd)
+class ServedChecks:
+    """The checks of one method."""
+
+    def __init__(self, request: CheckRequest) -> None:
+        faulthandler.register(PRINT_STACK, all_threads=False)
+        os.chdir(request.cwd)
+        self._subject = MethodUnderTest(request.target, request.options, Path(request.base), request.task)
+
+    def prepare(self) -> Ready | dict[str, Any]:
+        """Import and construct the target; return the parts of the error if this fails."""
         try:
             with silently():
-                subject = MethodUnderTest(order.target, order.options, Path(order.base), order.task)
-                subject.prepare()
+                self._subject.prepare()
         except UserError as error:
-            channel.send({"refused": as_plain(error)})
-            return
-        channel.send(Ready(subject.registered, subject.source, subject.task or "regression")._asdict())
-        while True:
-            outcome = perform(subject, channel.receive_object())
-            sys.stdout.flush()
-            channel.send(asdict(outcome))
+            return as_plain(error)
+        return Ready(self._subject.registered, self._subject.source, self._subject.task or "regression")
+
+    def perform(self, name: str) -> CheckOutcome:
+        """Return the outcome of a check."""
+        return perform(self._subject, name)

@@ -46,8 +46,11 @@ class Experiment:
     - ``compute.Config``: frozen pydantic model of the options.
     - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary, which may be empty. The
       arrays are stored without pickle, so they hold no Python objects.
-    - ``compute.parts(config)``, optional: return pairs of a number of parts and the rough seconds of one, or None, for
-      ``plan``.
+    - Or, for an experiment of several parts, which run as cells do: ``compute.calls(config, seed)`` returns the
+      arguments of each part, ``compute.part(*call)`` a value of JSON types, and ``compute.combine(config, seed,
+      values)`` what ``compute`` returns. A value may be a mapping with ``failure``, a reason. Optional are
+      ``compute.lost(call, reason)``, the value of a part without one, ``compute.check(value)``, which raises UserError
+      if no further part is worth computing, and ``compute.estimates(config)``, the rough seconds of each part or None.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
     - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
@@ -80,14 +83,18 @@ class Experiment:
 
     @property
     def compute(self) -> Callable[[Any, int], Computed]:
-        """Function of options and seed that computes arrays and summary."""
-        function: Callable[[Any, int], Computed] = self._load("compute").compute
-        return function
+        """Function of options and seed that computes arrays and summary; all parts in this process."""
+        module = self._load("compute")
+        if not hasattr(module, "calls"):
+            function: Callable[[Any, int], Computed] = module.compute
+            return function
+        return lambda config, seed: module.combine(
+            config, seed, [module.part(*call) for call in module.calls(config, seed)]
+        )
 
-    @property
-    def parts(self) -> Callable[[Any], list[tuple[int, float | None]]]:
-        """Function that returns numbers of parts and seconds per part; an empty list if they are not known."""
-        return getattr(self._load("compute"), "parts", lambda config: [])  # noqa: ARG005
+    def optional(self, name: str) -> Callable[..., Any] | None:
+        """Return a function of ``compute`` that not every experiment has."""
+        return getattr(self._load("compute"), name, None)
 
     @property
     def draw(self) -> Callable[[ExperimentResults], list[Picture]]:

@@ -11,7 +11,6 @@ REGISTRY = {
     "active_learning": "pbp_2015",
     "alpha_linear": "bb_alpha_2016",
     "calibration": "sbc_2018",
-    "seed_spread": "variance_2021",
     "mountain_car": "dgp_2016",
     "conflict_posteriors": "gp_t_2011",
     "conflict_tilted": "gp_t_2011",

@@ -1,9 +1,8 @@
-"""A process that prepares and then forks on request: ``python -m ep_bench.processes.fork_server FD MODULE:FUNCTION``.
+"""A warm process that forks one child at a time: ``-m ep_bench.processes.fork_server FD PARENT MODULE:FUNCTION``.
 
-The function imports what the forked processes need. The server has one thread and runs nothing else, so that each
-forked process begins warm and clean. It adopts the orphans of the processes that it forked, and kills them. It ends,
-with all of these processes, when its parent ends.
-``forked.ForkServer`` is the other side.
+The function imports what the children need. The server runs no code of methods, so that each child begins warm and
+clean. A child constructs the object that the request names and answers calls of its methods. When the child has ended,
+the server kills the processes that it left, and reports its exit code. ``warm_server`` is the other side.
 """
 
 from __future__ import annotations
@@ -11,141 +10,128 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
-import select
 import signal
 import sys
-import time
 import traceback
+import warnings
+from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import NoReturn
+from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler, recv_handle
+from typing import Any, NamedTuple, NoReturn
 
-from ep_bench.processes.channel import Channel, MessageError
-from ep_bench.processes.child_process import adopt_orphans, die_with_parent
-from ep_bench.processes.process_tree import children, descendants, is_active
-
-START, RELEASE = "start", "release"  # requests
-STARTED, ENDED = "started", "ended"  # answers
-IDLE = 600.0  # seconds without a request after which the server ends if all forked processes are paused
-_INTERVAL = 0.5  # seconds between two checks whether the parent is alive
-_KILL_TIMEOUT = 4.0  # seconds to wait until killed processes have ended
-_KILL_INTERVAL = 0.002  # seconds between two checks whether they have ended
-_UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
-_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+from ep_bench.processes.failures import Failure, one_line
+from ep_bench.processes.tree import adopt_orphans, end_with_parent, kill_descendants
 
 
-class Server:
-    """Answers the requests of the parent, and keeps the list of the processes that were forked for it."""
+class ChildRequest(NamedTuple):
+    """A request for a child that serves an object of the class ``kind``.
 
-    def __init__(self, control: Channel) -> None:
-        self._control, self._parent = control, os.getppid()
-        self._ended: dict[int, bool] = {}  # forked and not released; true if the end was reported
-        self._last_request = time.monotonic()
-        self._signals, wake = os.pipe()
-        for end in (self._signals, wake):
-            os.set_blocking(end, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    ``before`` is a function that the server calls with ``arguments`` before it forks; it must not run code of methods.
+    Both are named as ``module:name``.
+    """
 
-    def serve(self) -> NoReturn:
-        """Answer requests until the parent ends or closes the connection."""
-        poll = select.poll()
-        for descriptor in (self._control.fileno(), self._signals):
-            poll.register(descriptor, select.POLLIN)
-        with contextlib.suppress(EOFError, OSError, MessageError):
-            while os.getppid() == self._parent and not self._is_idle():
-                poll.poll(1000.0 * _INTERVAL)
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._signals, 2**10)
-                while self._control.poll(0.0):
-                    self._answer()
-                self._collect()
-        self._end()
+    kind: str
+    before: str = ""
+    arguments: tuple[Any, ...] = ()
 
-    def _end(self) -> NoReturn:
-        """Kill all forked processes and their descendants, then exit."""
-        deadline = time.monotonic() + _KILL_TIMEOUT
-        while (found := descendants(os.getpid())) and time.monotonic() < deadline:
-            _kill(found)
-            _reap(found)
-            time.sleep(_KILL_INTERVAL)
-        os._exit(0)
 
-    def _is_idle(self) -> bool:
-        if time.monotonic() - self._last_request < IDLE:
-            return False
-        return not any(is_active(pid) for pid, ended in self._ended.items() if not ended)
+class Answer(NamedTuple):
+    """The answer to a call: a value or a failure, and the convergence warnings that were issued."""
 
-    def _answer(self) -> None:
-        message = self._control.receive()
-        request, argument = Channel.unpickled(message)
-        self._last_request = time.monotonic()
-        if request == START:
-            self._start(argument, message.descriptors)
-        else:
-            self._ended.pop(argument, None)
-            _kill([argument])
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(argument, 0)
+    value: Any = None
+    failure: Failure | None = None
+    warned: tuple[str, ...] = ()
 
-    def _start(self, entry: str, descriptors: tuple[int, ...]) -> None:
+
+def main(descriptor: int, parent: int, preparation: str) -> NoReturn:
+    """Prepare, and serve the connection until the parent closes it or ends."""
+    end_with_parent()
+    adopt_orphans()
+    if os.getppid() != parent:
+        sys.exit(1)
+    connection = Connection(descriptor)
+    found(preparation)()
+    gc.freeze()  # a collection in a child would write to, and so copy, every page
+    with contextlib.suppress(EOFError, OSError):
+        _serve(connection)
+    kill_descendants(os.getpid())
+    os._exit(0)
+
+
+def found(name: str) -> Callable[..., Any]:
+    """Return what ``module:name`` names."""
+    module, _, attribute = name.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), attribute)
+    return function
+
+
+def _serve(connection: Connection) -> NoReturn:
+    ended, wake = os.pipe()  # becomes readable when a child has ended
+    for end in (ended, wake):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    while True:
+        request: ChildRequest = connection.recv()
+        handles = recv_handle(connection), recv_handle(connection)
+        value = found(request.before)(*request.arguments) if request.before else None
+        end_with_parent(0)  # the loop below notices the end of the parent, and then ends the processes of the child
         pid = os.fork()
         if pid == 0:
-            _run(entry, os.getppid(), self._control, *descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        self._ended[pid] = False
-        self._control.send({"answer": STARTED, "pid": pid})
-
-    def _collect(self) -> None:
-        """Report forked processes that have ended, after their orphans were killed; reap other children.
-
-        A forked process is reaped when the parent releases it, so that its id is not used again before.
-        """
-        for pid in [pid for pid, ended in self._ended.items() if not ended]:
-            status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if status is not None:
-                self._ended[pid] = True
-                self._kill_orphans()
-                code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
-                self._control.send({"answer": ENDED, "pid": pid, "code": code})
-        _reap(self._orphans())
-
-    def _orphans(self) -> list[int]:
-        """Return the children that were not forked here; a running forked process keeps its own orphans."""
-        return [pid for pid in children(os.getpid()) if pid not in self._ended]
-
-    def _kill_orphans(self) -> None:
-        deadline = time.monotonic() + _KILL_TIMEOUT
-        while (found := self._orphans()) and time.monotonic() < deadline:
-            _kill([*found, *(below for pid in found for below in descendants(pid))])
-            _reap(found)
-            time.sleep(_KILL_INTERVAL)
+            for descriptor in (connection.fileno(), ended, wake):
+                os.close(descriptor)
+            _run(request.kind, *handles)
+        for handle in handles:
+            os.close(handle)
+        connection.send((pid, value))
+        connection.send(_end_of(pid, connection, ended))
+        end_with_parent()
 
 
-def _kill(pids: list[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+def _end_of(pid: int, connection: Connection, ended: int) -> int:
+    """Return the exit code of a child after its processes were killed. Raises EOFError if the parent has ended."""
+    code = None
+    while code is None:
+        ready = wait([connection, ended])
+        with contextlib.suppress(BlockingIOError):
+            os.read(ended, 2**10)
+        if connection in ready:  # the parent sends nothing while a child is running
+            raise EOFError
+        code = _reap(pid)
+    kill_descendants(os.getpid())
+    _reap(pid)
+    return code
 
 
-def _reap(pids: list[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+def _reap(pid: int) -> int | None:
+    """Wait for all children that have ended, orphans included; return the exit code of ``pid`` if it is one of them."""
+    code = None
+    with contextlib.suppress(ChildProcessError):
+        while (waited := os.waitpid(-1, os.WNOHANG))[0]:
+            if waited[0] == pid:
+                code = os.waitstatus_to_exitcode(waited[1])
+    return code
 
 
-def _run(entry: str, server: int, control: Channel, connection: int, printed: int) -> NoReturn:
-    """Call ``module:function`` with the channel of a forked process, then exit."""
-    code = 1
+def _run(kind: str, connection: int, printed: int) -> NoReturn:
+    """Serve an object in a new child, then exit."""
+    code, server = 1, os.getppid()
     try:
-        control.forget()
-        _separate(server, connection, printed)
-        module, _, function = entry.partition(":")
-        getattr(import_module(module), function)(Channel(connection, accepts_descriptors=True))
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        end_with_parent()
+        if os.getppid() != server:
+            os._exit(1)
+        os.setsid()
+        for standard in (1, 2):
+            os.dup2(printed, standard)
+        os.close(printed)
+        faulthandler.enable()
+        _answer_calls(Connection(connection), found(kind))
         code = 0
-    except SystemExit as exit_:
-        code = exit_.code if isinstance(exit_.code, int) else 1
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001 nothing may return to the loop of the server
         with contextlib.suppress(BaseException):
             traceback.print_exc()
@@ -154,33 +140,36 @@ def _run(entry: str, server: int, control: Channel, connection: int, printed: in
     os._exit(code & 0xFF)
 
 
-def _separate(server: int, connection: int, printed: int) -> None:
-    """Give a forked process a session and default signals, and close all descriptors except its own connection."""
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - _UNCATCHABLE - {signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ} - _CRASHES:
-        with contextlib.suppress(OSError, ValueError):
-            signal.signal(number, signal.SIG_DFL)
-    die_with_parent()
-    if os.getppid() != server:
-        os._exit(1)
-    adopt_orphans()
-    for standard in (1, 2):
-        os.dup2(printed, standard)
-    for descriptor in _open_descriptors() - {0, 1, 2, connection}:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-    faulthandler.enable()
+def _answer_calls(connection: Connection, kind: Callable[..., Any]) -> None:
+    """Construct an object with the arguments of the first message; answer each further one, a method and arguments."""
+    served: Any = None
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            name, arguments = connection.recv()
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("default")
+                try:
+                    if name is None:
+                        served, answer = kind(*arguments), Answer()
+                    else:
+                        answer = Answer(getattr(served, name)(*arguments))
+                except BaseException as error:  # noqa: BLE001 a method may raise anything; the record stores it
+                    answer = Answer(failure=Failure.of(error))
+            texts = tuple(one_line(str(w.message)) for w in warned if "Convergence" in w.category.__name__)
+            sys.stdout.flush()
+            _send(connection, answer._replace(warned=texts[:1]))
 
 
-def _open_descriptors() -> set[int]:
-    """Return the open descriptors of this process."""
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        with contextlib.suppress(OSError):
-            return {int(path.name) for path in Path(folder).iterdir()}
-    return set(range(256))
+def _send(connection: Connection, answer: Answer) -> None:
+    """Send an answer, or the failure to convert it to bytes."""
+    try:
+        content = ForkingPickler.dumps(answer)
+    except Exception as error:  # noqa: BLE001 any object of a method may be part of it
+        content = ForkingPickler.dumps(Answer(failure=Failure.of(error)))
+    connection.send_bytes(content)
 
 
+<<<<<<< HEAD
 def main(descriptor: int, preparation: str) -> NoReturn:
     """Call ``module:function``, which imports what the forked processes need, and serve the connection."""
     adopt_orphans()
@@ -196,3 +185,7 @@ def main(descriptor: int, preparation: str) -> NoReturn:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]), sys.argv[2])
+=======
+if __name__ == "__main__":  # imported again under its own name, which the classes of answers need
+    found("ep_bench.processes.fork_server:main")(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+>>>>>>> 0e99cbcc (One process path: every method is fitted in a child of a warm fork server, parts of experiments run as cells do, studies have seeds)

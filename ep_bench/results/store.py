@@ -64,6 +64,7 @@ __all__ = [
     "Row",
     "StudyResults",
     "SuspectRow",
+    "by_seed",
     "current_rows",
     "damage_warning",
     "each_record",
@@ -200,6 +201,7 @@ class StudyResults:
     lock: dict[str, Any]
     rows: list[Row]
     finished: FinishedRows = field(default_factory=FinishedRows)
+    further_seeds: list[Row] = field(default_factory=list)  # rows of all seeds but the first
 
     def origin(self, row: Row) -> Origin | None:
         """Return how a row was computed, or None if it is unknown."""
@@ -216,6 +218,14 @@ def current_rows(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row]
         if cell["cell"] in known
     ]
     return sorted(rows, key=order)
+
+
+def by_seed(lock: Mapping[str, Any], rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of the first seed of a study, and those of its further seeds."""
+    if lock.get("seeds", 1) == 1:
+        return list(rows), []
+    first = {cell["cell"] for cell in lock_cells(lock) if cell["factors"]["seed"] == lock["seed"]}
+    return [row for row in rows if row["cell"] in first], [row for row in rows if row["cell"] not in first]
 
 
 def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
@@ -318,7 +328,8 @@ def read_study(folder: Path, *, update: bool = False, with_cell_files: bool = Tr
             if _versions(folder) != before:
                 finished = finished_rows(folder)
             rows = export(folder, finished)
-    return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished)
+    rows, further = by_seed(lock, rows)
+    return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished, further)
 
 
 def _versions(folder: Path) -> tuple[dict[str, int], list[tuple[int, int, int]]]:

@@ -1,17 +1,19 @@
-"""The limits of a running cell: wall time, CPU time and memory of its processes and of all their descendants."""
+"""The limits of a running cell: wall time, CPU time and memory of all processes below the fork server."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
 
-from ep_bench.processes.cpu_time import used_cpu_seconds
-from ep_bench.processes.memory import used_gb
-from ep_bench.runner.jobs import Job
+from ep_bench.processes.tree import cpu_seconds_below, memory_below
+from ep_bench.processes.warm_server import WarmServer
+from ep_bench.runner.jobs import AnyJob
 
 POLL = 0.05  # minimum seconds between two checks of memory or CPU time
-PAUSE_FACTOR = 10  # ratio of the pause to the duration of a memory check: a check of PSS halts the method
+PAUSE_FACTOR = 10  # ratio of the pause to the duration of a check
 STARTUP_SECONDS = 120.0  # additional time of a cell for libraries, data and compilation, wall and CPU
 
 
@@ -21,27 +23,31 @@ class CellLimits:
     With ``startup``, they are those of loading and compilation, which do not count as work of the cell.
     """
 
-    def __init__(self, job: Job, pids: Sequence[int], *, startup: bool = False) -> None:
-        self._job, self._pids = job, pids
+    def __init__(self, job: AnyJob, pid: int, *, startup: bool = False) -> None:
+        self._job, self._pid = job, pid
         self._extra = STARTUP_SECONDS if startup else 0.0
         self._before = " before its work began" if startup else ""
         self._started = time.monotonic()
-        self._cpu_started = 0.0 if job.cpu_seconds is None else self._used_cpu_seconds()
-        self._memory_pause = POLL
+        self._cpu_started = 0.0 if job.cpu_seconds is None else cpu_seconds_below(pid)
+        self._check_pause = POLL
         self._cpu_left = 0.0 if job.cpu_seconds is None else job.cpu_seconds + self._extra
 
     def pause(self) -> float | None:
         """Return the seconds until the next check; None if there are no limits."""
-        waits = [] if self._job.memory_gb is None else [self._memory_pause]
+        waits = [] if self._job.memory_gb is None else [self._check_pause]
         # All cores may work for the cell, so the CPU time that is left may pass in a fraction of the wall time.
-        waits += [] if self._job.cpu_seconds is None else [max(POLL, self._cpu_left / (os.cpu_count() or 1))]
+        if self._job.cpu_seconds is not None:
+            waits.append(max(self._check_pause, self._cpu_left / (os.cpu_count() or 1)))
         if self._job.seconds is not None:
             waits.append(max(0.0, self._started + self._job.seconds + self._extra - time.monotonic()))
         return min(waits, default=None)
 
     def exceeded(self) -> tuple[str, str] | None:
         """Return the status and the reason of a cell that is over a limit, else None."""
-        return self._wall_time() or self._cpu_time() or self._memory()
+        started = time.monotonic()
+        found = self._wall_time() or self._cpu_time() or self._memory()
+        self._check_pause = max(POLL, PAUSE_FACTOR * (time.monotonic() - started))
+        return found
 
     def _wall_time(self) -> tuple[str, str] | None:
         limit = self._job.seconds
@@ -53,17 +59,51 @@ class CellLimits:
         limit = self._job.cpu_seconds
         if limit is None:
             return None
-        self._cpu_left = limit + self._extra - (self._used_cpu_seconds() - self._cpu_started)
+        self._cpu_left = limit + self._extra - (cpu_seconds_below(self._pid) - self._cpu_started)
         return None if self._cpu_left > 0.0 else ("timeout", f"over the limit of {limit:g} CPU seconds{self._before}")
-
-    def _used_cpu_seconds(self) -> float:
-        return sum(map(used_cpu_seconds, self._pids))
 
     def _memory(self) -> tuple[str, str] | None:
         limit = self._job.memory_gb
         if limit is None:
             return None
-        started = time.monotonic()
-        used = used_gb(self._pids, limit)
-        self._memory_pause = max(POLL, PAUSE_FACTOR * (time.monotonic() - started))
+        used = memory_below(self._pid, limit)
         return None if used <= limit else ("memory", f"{used:.1f} GiB, over the limit of {limit:g} GiB")
+
+
+class LimitWatch:
+    """Kills the child of a server when its cell exceeds a limit; ``exceeded`` then has status and reason."""
+
+    def __init__(self, job: AnyJob, server: WarmServer) -> None:
+        self._job, self._server = job, server
+        self._limits = CellLimits(job, server.pid, startup=True)
+        self._wake, self._ended = threading.Event(), False
+        self._thread = threading.Thread(target=self._watch, name="limits", daemon=True)
+        self.exceeded: tuple[str, str] | None = None
+
+    def __enter__(self) -> Self:
+        if self._limits.pause() is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended = True
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def work_begins(self) -> None:
+        """Count from now on: loading and compilation have ended."""
+        self._limits = CellLimits(self._job, self._server.pid)
+        self._wake.set()
+
+    def _watch(self) -> None:
+        while not self._ended:
+            if self._wake.wait(self._limits.pause()):
+                self._wake.clear()  # the cell has ended, or its work begins and has other limits
+                continue
+            self.exceeded = self._limits.exceeded()
+            if self.exceeded is not None:
+                self._server.kill_child()
+                return

@@ -25,11 +25,11 @@ from distributed.comm import CommClosedError
 from joblib._dask import DaskDistributedBackend
 
 from ep_bench.errors import UserError
-from ep_bench.processes.child_process import ignoring_interrupts
 from ep_bench.processes.output_streams import print_line
+from ep_bench.processes.tree import ignoring_interrupts
 from ep_bench.runner import supervisor
-from ep_bench.runner.jobs import Job
-from ep_bench.runner.payload import Payload, pack
+from ep_bench.runner.jobs import AnyJob
+from ep_bench.runner.supervisor import Payload, pack
 from ep_bench.types import Record
 
 
@@ -75,7 +75,7 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
         return max(2, int(super().effective_n_jobs(n_jobs)))
 
 
-def run_cell_on_worker(job: Job, run: str) -> Record:
+def run_cell_on_worker(job: AnyJob, run: str) -> Record:
     """Run a job in the supervisor of this dask worker."""
     record = supervisor.run(job, payload=run, tag=str(get_worker().get_current_task()))
     if record.row["reason"] == supervisor.ABANDONED:
@@ -84,7 +84,7 @@ def run_cell_on_worker(job: Job, run: str) -> Record:
 
 
 @contextlib.contextmanager
-def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Iterator[tuple[Backend, str, int]]:
+def connection(jobs: Sequence[AnyJob], n_jobs: int, scheduler: str | None) -> Iterator[tuple[Backend, str, int]]:
     """Connect to a scheduler, or start a local cluster of ``n_jobs`` workers.
 
     Yields joblib's backend, the name of the run on the cluster, and the current number of threads. Raises UserError if

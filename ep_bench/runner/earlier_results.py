@@ -40,7 +40,7 @@ class PlannedCell:
     ``missing`` and ``stale``.
     """
 
-    job: Job
+    job: Any  # Job, or PartJob of an experiment
     state: str
     why: str = ""
     old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
@@ -84,7 +84,7 @@ class EarlierResults:
         failed = _source(usable, job.cell.key, "failed")
         if row is not None:
             return PlannedCell(job, "missing", row["reason"], source=failed)
-        old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
+        old = self._finished_by_slot.get(_slot(vars(job.cell)))
         if old is None:
             return PlannedCell(job, "missing", source=failed)
         why = "; ".join(differences(old["factors"], job.cell.factors))
@@ -113,8 +113,8 @@ class EarlierResults:
         return _finished_cells(self.lock, self.rows)
 
     @cached_property
-    def _finished_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
-        return {(cell["method"], cell["dataset"], cell["split"]): cell for cell in self._finished}
+    def _finished_by_slot(self) -> dict[tuple[str, str, int, int], Mapping[str, Any]]:
+        return {_slot(cell): cell for cell in self._finished}
 
     @cached_property
     def _seconds(self) -> dict[TimeKey, list[float]]:
@@ -147,6 +147,11 @@ class EarlierResults:
             known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells]
         usable = [(cell, row) for cell, row in known if row["status"] == "ok" and _is_complete(cell["factors"])]
         return [(*_time_keys(cell["factors"]), cell, row) for cell, row in usable]
+
+
+def _slot(cell: Mapping[str, Any]) -> tuple[str, str, int, int]:
+    """Return the place of a cell in a study; a finished cell at the place of another one is stale."""
+    return cell["method"], cell["dataset"], cell["split"], cell["factors"].get("seed", 0)
 
 
 def _source(folders: Sequence[Neighbour], key: str, status: str) -> Neighbour | None:

@@ -1,4 +1,4 @@
-"""The job that is sent to a worker."""
+"""The jobs that are sent to a supervisor: cells of a study, and parts of an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ep_bench.types import Cell, DatasetRef, SplitScheme
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with everything that a worker on any machine needs to run it."""
+    """A cell with everything that is needed to run it on any machine."""
 
     cell: Cell
     study: str
@@ -31,3 +31,27 @@ class Job:
     def external(self) -> bool:
         """Return whether the method is not part of ep-bench; the answer needs no import of the method."""
         return ":" in self.use or methods.plugin(self.use) is not None
+
+
+PARTS = "parts"  # the data set of a part
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """A part of an experiment. As a cell it has the experiment as method and the number of the part as split."""
+
+    cell: Cell
+    study: str
+    experiment: str
+    options: Mapping[str, Any]
+    seed: int
+    base: str  # the folder of the study, for files of methods and data
+    seconds: float | None = None  # limits of the part
+    memory_gb: float | None = None
+    cpu_seconds: float | None = None
+    estimate: float | None = None
+
+    external = False
+
+
+AnyJob = Job | PartJob

@@ -1,162 +1,267 @@
-"""The process of an external method: fits, predicts, and answers for its densities.
+"""The method of one cell, in the process that fits it.
 
-It is forked from a warm server, receives training data and test inputs from the worker process, and returns plain
-values and arrays. Test targets arrive after ``predict`` only, for the log density. A process runs one cell.
+A child of a fork server serves a ``CellMethod`` (``processes.fork_server``). It receives training data and test inputs,
+and returns a prediction, which the run scores. Test targets arrive after ``predict`` only, for the log densities of a
+distribution that is no mixture of Gaussians.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sys
-import sysconfig
-import traceback
-import warnings
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from inspect import Parameter
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench import adapters
-from ep_bench.predictions import DensityPrediction
-from ep_bench.processes.channel import Channel
-from ep_bench.processes.cpu_time import CPUTimer
-from ep_bench.processes.memory import PeakMemory
+from ep_bench import adapters, estimator, methods
+from ep_bench.estimator.fitting import MethodEstimator
+from ep_bench.predictions import (
+    ClassLabels,
+    ClassProbabilities,
+    DensityPrediction,
+    PointPrediction,
+    Predictive,
+    QuantilePrediction,
+)
+from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
+from ep_bench.processes.warm_server import Child
 from ep_bench.runner import chain_summary
-from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_defaults, with_objects
-from ep_bench.runner.prediction_codec import encode
-from ep_bench.runner.records import TRACEBACK_LENGTH, one_line, printable, reason_of, seed_globals, status_of
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.records import seed_globals
+from ep_bench.types import Array, Dataset, Task
 
-_PACKAGE = str(Path(adapters.__file__).parents[1])
-Answer = tuple[dict[str, Any], list[NDArray[Any]]]
-
-
-def main(channel: Channel) -> None:
-    """Answer requests until the supervisor closes the connection."""
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        process = MethodProcess()
-        while True:
-            request = channel.receive_object()
-            header, arrays = _answer(process, request)
-            sys.stdout.flush()
-            channel.send(header, arrays)
+Options = Mapping[str, Any]
+_PLAIN = (Predictive, QuantilePrediction, PointPrediction, ClassProbabilities, ClassLabels)
+_FUNCTIONS = ("logpdf", "cdf", "quantile")  # of a density
 
 
-def _answer(process: MethodProcess, request: Mapping[str, Any]) -> Answer:
-    """Return what a request asks for, or the error of the method, with its convergence warnings."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("default")
-        try:
-            header, arrays = process.handle(**request)
-        except BaseException as error:  # noqa: BLE001 a method may raise anything; the record stores it
-            header, arrays = {"error": _description(error)}, []
-    found = [w for w in warned if "Convergence" in w.category.__name__][:1]
-    return {**header, "warnings": [one_line(str(w.message)) for w in found]}, arrays
+class ObjectDefault(NamedTuple):
+    """Stands for the default of an option that is no plain value."""
+
+    option: str
 
 
-def _description(error: BaseException) -> dict[str, str]:
-    try:
-        text = printable(traceback.format_exc())[-TRACEBACK_LENGTH:]
-    except BaseException:  # noqa: BLE001
-        text = ""
-    reason = f"{one_line(reason_of(error))} {one_line(_place(error))}".rstrip()
-    return {"status": status_of(error), "reason": reason, "traceback": text}
+@dataclass(frozen=True)
+class MethodSetup:
+    """What a process needs to know of a cell to build its method. ``copies`` are those of files sent by a run."""
+
+    use: str
+    base: str
+    options: Options
+    seed: int
+    task: Task
+    classes: int  # number of classes, 0 in regression
+    tuned: bool
+    constants: Mapping[int, float] = field(default_factory=dict)  # values of constant inputs after standardisation
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job, dataset: Dataset, copies: Mapping[str, str]) -> MethodSetup:
+        """Return the setup of a cell."""
+        return cls(
+            job.use, job.base, job.options, job.cell.seed, dataset.task, len(dataset.classes), job.tune is not None,
+            dataset.constants, copies,
+        )  # fmt: skip
 
 
-def _place(error: BaseException) -> str:
-    """Return file and line of the method's own code where an error was raised, in brackets; empty if there is none."""
-    own: list[traceback.FrameSummary] = []
-    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), _PACKAGE)
-    with contextlib.suppress(Exception):  # a method may raise an object of any kind
-        own = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((*libraries, "<"))]
-    return f"({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+class Fitted(NamedTuple):
+    """Wall and CPU time of a fit in seconds, and its trace."""
+
+    seconds: float
+    cpu_seconds: float
+    trace: dict[str, list[float]]
 
 
-@dataclass
-class MethodProcess:
-    """The model of the current cell, and the densities that it predicted."""
+class Predicted(NamedTuple):
+    """Wall and CPU time of a prediction in seconds, and the prediction."""
 
-    method: LocalMethod | None = None
-    setup: MethodSetup | None = None
-    model: Any = None
-    defaults: dict[str, Any] = field(default_factory=dict)
-    densities: dict[int, DensityPrediction] = field(default_factory=dict)
-    peak: PeakMemory | None = None
+    seconds: float
+    cpu_seconds: float
+    prediction: Any  # an ``AnyPrediction``
 
-    def handle(self, what: str, **arguments: Any) -> Answer:
-        """Call the function of a request."""
-        action: Callable[..., Answer] = getattr(self, f"on_{what}")
-        return action(**arguments)
 
-    def on_setup(self, setup: MethodSetup, copies: Mapping[str, str]) -> Answer:
-        """Import the method; return its version."""
-        adapters.use_copies(copies)
-        self.setup, self.peak = setup, PeakMemory()
-        self.method = LocalMethod(setup)
-        return {"version": self.method.version(), "is_class": self.method.is_class}, []
+class Summary(NamedTuple):
+    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one.
 
-    def on_load(self, variants: list[dict[str, Any]], strict: bool) -> Answer:
-        """Import modules and compile kernels."""
-        assert self.method is not None  # noqa: S101 set by on_setup
-        return {"seconds": self.method.load(variants, strict=strict)}, []
+    A sampler with an R-hat has a criterion; if it does not meet it, it issues a warning, which the run evaluates.
+    """
 
-    def on_defaults(self, names: list[str]) -> Answer:
-        """Return the defaults of options."""
-        assert self.method is not None  # noqa: S101
-        self.defaults = self.method.defaults(names)
-        return {"defaults": plain_defaults(self.defaults)}, []
+    notes: dict[str, Any]
+    converged: bool | None
 
-    def on_build(self, options: Mapping[str, Any]) -> Answer:
-        """Construct the model."""
-        assert self.method is not None  # noqa: S101
-        self.densities.clear()
-        self.model = self.method.build(with_objects(options, self.defaults))
-        return {}, []
 
-    def on_fit(self, X: NDArray[Any], y: NDArray[Any]) -> Answer:
-        """Fit the model to X (n, d) and y (n,); return the times and the trace."""
-        assert self.setup is not None  # noqa: S101
-        seed_globals(self.setup.seed)
-        cpu, started = CPUTimer(), perf_counter()
-        self.model.fit(X, y)
-        times = {"seconds": perf_counter() - started, "cpu_seconds": cpu.seconds()}
-        trace = {str(name): [float(v) for v in values] for name, values in self.model.trace_.items()}
-        has_summary = any(hasattr(self.model, name) for name in ("chains_", "diagnostics_", "converged_"))
-        return {**times, "trace": trace, "has_summary": has_summary}, []
+class CellMethod:
+    """The method of one cell; the current model is the one that ``build`` made last."""
 
-    def on_predict(self, X: NDArray[Any], handle: int, levels: list[float], released: list[int]) -> Answer:
-        """Predict at X (n, d); a density is kept under ``handle``."""
-        for old in released:
-            self.densities.pop(old, None)
-        cpu, started = CPUTimer(), perf_counter()
-        prediction = self.model.predict_dist(X)
-        times = {"seconds": perf_counter() - started, "cpu_seconds": cpu.seconds()}
+    def __init__(self, setup: MethodSetup) -> None:
+        adapters.use_copies(setup.copies)
+        self._setup, self._peak = setup, PeakMemory()
+        self._model: Any = None
+        self._densities: list[DensityPrediction] = []  # of the current model
+        self._is_class = adapters.is_target(setup.use)
+        self._version = _version(setup.use, setup.base, json.dumps(setup.options), setup.tuned)
+
+    def version(self) -> str:
+        """Return the version of the method, as it was imported."""
+        return self._version
+
+    def load(self, variants: Sequence[Options], strict: bool) -> float:
+        """Import the modules and compile the kernels of options; return the time of compilation in seconds.
+
+        Errors are ignored unless ``strict``: in a search they occur again in their trial, which records them.
+        """
+        if not self._is_class:
+            return load_kernels(self._setup.use, self._setup.task, variants, strict=strict)
+        for options in () if strict else variants:
+            with contextlib.suppress(Exception):
+                self.build(options)
+        return 0.0
+
+    def defaults(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the defaults of an external class, of the options ``names`` that have one."""
+        if not self._is_class:
+            return {}
+        known = adapters.parameters(adapters.resolve(self._setup.use, Path(self._setup.base))) or {}
+        known = {**known, adapters.STANDARDIZE: False}
+        found = {name: known[name] for name in names if known.get(name, Parameter.empty) is not Parameter.empty}
+        return {name: value if _is_plain(value) else ObjectDefault(name) for name, value in found.items()}
+
+    def build(self, options: Options, only_mean: bool = False) -> None:
+        """Construct a model; with ``only_mean``, a registry method may save what only its variances need."""
+        setup = self._setup
+        options = {name: value for name, value in options.items() if not isinstance(value, ObjectDefault)}
+        self._densities.clear()
+        if self._is_class:
+            self._model = adapters.build(setup.use, options, Path(setup.base), seed=setup.seed, classes=setup.classes)
+            return
+        known: dict[str, Any] = {"constant_inputs": dict(setup.constants) or None, "random_state": setup.seed}
+        if setup.task == "classification":
+            known["classes"] = tuple(range(setup.classes))
+        self._model = estimator.Estimator(setup.use, setup.task, **options, **known)
+        if only_mean and isinstance(self._model, MethodEstimator):
+            self._model.only_mean = True
+
+    def fit(self, X: Array, y: NDArray[Any]) -> Fitted:
+        """Seed the global generators and fit the model to X (n, d) and y (n,), in original units."""
+        seed_globals(self._setup.seed)
+        cpu, started = own_cpu_seconds(), perf_counter()
+        self._model.fit(X, y)
+        seconds, used = perf_counter() - started, own_cpu_seconds() - cpu
+        trace = {str(name): [float(v) for v in values] for name, values in self._model.trace_.items()}
+        return Fitted(seconds, used, trace)
+
+    def predict(self, X: Array) -> Predicted:
+        """Predict at X (n, d), in original units."""
+        cpu, started = own_cpu_seconds(), perf_counter()
+        prediction = self._model.predict_dist(X)
+        return Predicted(perf_counter() - started, own_cpu_seconds() - cpu, prediction)
+
+    def summary(self, X: Array) -> Summary:
+        """Return what the model states of its fit, for test inputs X (n, d)."""
+        found = chain_summary.of(self._model, X) | ({} if self._is_class else chain_summary.of_fit(self._model))
+        has_criterion = found.get("diagnostics", {}).get("r_hat_test_rows") is not None
+        met = getattr(self._model, "converged_", True if has_criterion else None)
+        return Summary(found, None if met is None else bool(met))
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of this process and its descendants so far."""
+        return own_cpu_seconds()
+
+    def peak_mb(self) -> float:
+        """Return the peak memory of this process in MiB."""
+        return self._peak.megabytes()
+
+
+class SentDensity(NamedTuple):
+    """What is sent of a density: means and variances (N,), and its place among the densities kept in its process."""
+
+    place: int
+    mean: Array
+    variance: Array
+
+
+class ServedMethod(CellMethod):
+    """A ``CellMethod`` whose predictions are sent to another process; the functions of densities stay here."""
+
+    def predict(self, X: Array) -> Predicted:
+        """Predict at X (n, d), in original units."""
+        found = super().predict(X)
+        return found._replace(prediction=self._sent(found.prediction))
+
+    def _sent(self, prediction: Any) -> Any:
+        """Return a prediction without the class that a method derived from its type, which only this process knows."""
         if isinstance(prediction, DensityPrediction):
-            self.densities[handle] = prediction
-        header, arrays = encode(prediction, levels)
-        return {**header, **times}, arrays
+            self._densities.append(prediction)
+            return SentDensity(len(self._densities) - 1, prediction.mean(), prediction.variance())
+        kind = next((kind for kind in _PLAIN if isinstance(prediction, kind)), type(prediction))
+        if type(prediction) is kind:
+            return prediction
+        plain = object.__new__(kind)
+        plain.__dict__.update(vars(prediction))
+        return plain
 
-    def on_logpdf(self, handle: int, y: NDArray[Any]) -> Answer:
-        """Return log densities at y (N,)."""
-        return {}, [self.densities[handle].logpdf(y)]
+    def density(self, place: int, function: str, point: Any) -> Array:
+        """Return ``logpdf``, ``cdf`` or ``quantile`` of a density that was predicted."""
+        values: Array = getattr(self._densities[place], function)(point)
+        return values
 
-    def on_cdf(self, handle: int, y: NDArray[Any]) -> Answer:
-        """Return the distribution function at y, (N,) or (K, N)."""
-        return {}, [self.densities[handle].cdf(y)]
 
-    def on_quantile(self, handle: int, p: float) -> Answer:
-        """Return quantiles (N,)."""
-        return {}, [self.densities[handle].quantile(p)]
+class RemoteMethod:
+    """The ``CellMethod`` of a child; calls are passed on."""
 
-    def on_summary(self, X: NDArray[Any]) -> Answer:
-        """Return notes on chains and diagnostics, for test inputs X (n, d), and whether the fit converged."""
-        assert self.method is not None  # noqa: S101
-        met = getattr(self.model, "converged_", None)
-        notes = chain_summary.of(self.model, X) | ({} if self.method.is_class else chain_summary.of_fit(self.model))
-        return {"notes": notes, "converged": None if met is None else bool(met)}, []
+    def __init__(self, child: Child) -> None:
+        self._child = child
 
-    def on_end(self) -> Answer:
-        """Return the peak memory in MiB."""
-        return {"peak_mb": 0.0 if self.peak is None else self.peak.megabytes()}, []
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._child.ask, name)
+
+    def load(self, variants: Sequence[Options], strict: bool) -> float:
+        """Import modules and compile kernels; return the time of compilation, that in the fork server included."""
+        seconds: float = self._child.ask("load", variants, strict) + (self._child.prepared or 0.0)
+        return seconds
+
+    def predict(self, X: Array) -> Predicted:
+        """Predict at X (n, d); the functions of a density ask the child."""
+        found: Predicted = self._child.ask("predict", X)
+        if isinstance(found.prediction, SentDensity):
+            place, mean, variance = found.prediction
+            functions = {name: partial(self._child.ask, "density", place, name) for name in _FUNCTIONS}
+            density = DensityPrediction(**functions, mean=mean, variance=variance, broadcasts=True)
+            return found._replace(prediction=density)
+        return found
+
+
+def prepare() -> None:
+    """Load in the fork server what most methods use, so that no cell's time includes it."""
+    adapters.preload()
+    methods.names()
+
+
+def load_kernels(use: str, task: Task, variants: Iterable[Options], *, strict: bool = False) -> float:
+    """Compile the kernels of a method of the registry; return the time in seconds. See ``CellMethod.load``."""
+    seconds = 0.0
+    for options in variants:
+        with contextlib.nullcontext() if strict else contextlib.suppress(Exception):
+            seconds += estimator.warm_up(use, options, task)
+    return seconds
+
+
+def _is_plain(value: Any) -> bool:
+    with contextlib.suppress(TypeError, ValueError):
+        json.dumps(value, allow_nan=False)
+        return not isinstance(value, np.generic)
+    return False
+
+
+@lru_cache(maxsize=256)
+def _version(use: str, base: str, options: str, tuned: bool) -> str:
+    if adapters.is_target(use):
+        return adapters.version(use, Path(base), json.loads(options), loaded=True)
+    return estimator.resolve(use, json.loads(options), tuned=tuned).version

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError, joined
-from ep_bench.results import store
-from ep_bench.results.selection import Wanted, matches, no_match, selection
+from ep_bench.results import curves, row_scores, store
+from ep_bench.results.selection import Wanted, matches
+from ep_bench.results.writers import sole_writer
+from ep_bench.runner.base_plan import BasePlan
 from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
+from ep_bench.runner.experiment_plan import plan_of_experiment
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.take_over import take_over
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
@@ -22,30 +28,18 @@ _SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classificati
 
 
 @dataclass
-class Plan:
+class Plan(BasePlan):
     """Every cell of a study, in the order of the study file."""
 
-    study: Study
-    folder: Path
-    cells: list[PlannedCell]
-    infos: dict[str, DatasetInfo]
+    infos: dict[str, DatasetInfo] = field(default_factory=dict)
     groups: list[dict[str, Any]] = field(default_factory=list)
-    stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
-    finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
     places: Wanted = field(default_factory=dict)  # selected methods and data sets; all without a key
     removed: int = 0  # finished cells in the folder that are of no entry of the study
 
-    def to_run(self, *, retry_failed: bool = False) -> list[Job]:
-        """Return the unfinished jobs, the longest first."""
-        wanted = {"missing", "stale", "failed"} if retry_failed else {"missing", "stale"}
-        # By hash: a configuration with two labels is run once.
-        jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
-        return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
-
     def absent(self, *, retry_failed: bool = False) -> list[str]:
         """Return the data sets of cells to run whose files are missing on this machine."""
-        jobs = self.to_run(retry_failed=retry_failed)
-        return sorted({job.dataset.name for job in jobs if not self.infos[job.dataset.label].present})
+        refs = {job.dataset for job in self.to_run(retry_failed=retry_failed) if isinstance(job, Job)}
+        return sorted({ref.name for ref in refs if not self.infos[ref.label].present})
 
     def altered(self) -> list[str]:
         """Return the data sets whose files do not match their cards."""
@@ -71,24 +65,52 @@ class Plan:
         advice = "if they are the results of another study, choose another name in `study:`"
         return [f"warning: {self.folder}: {moved}; {advice}"]
 
-    def select(self, patterns: Sequence[str]) -> Plan:
-        """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
+    def _restricted(self, kept: list[PlannedCell], wanted: Wanted) -> Self:
+        places = {key: globs for key, globs in wanted.items() if key != "split"}
+        return replace(self, cells=kept, whole=self, places=places)
 
-        Raises UserError for an invalid pattern, or if no cell of the study matches.
+    def begin(self) -> None:
+        """Write the lock file of the whole study, and set damaged files aside.
+
+        Raises UserError if the folder is not writable or a derived file in it cannot be read.
         """
-        wanted, labels = selection(patterns), self.study.labels()
-        kept = [
-            planned
-            for planned in self.cells
-            if any(
-                matches({**vars(planned.job.cell), "method": label}, wanted)
-                for label in labels[planned.job.cell.method]
-            )
-        ]
-        if not kept:
-            cells = (vars(planned.job.cell) for planned in self.cells)
-            raise no_match(wanted, ({**cell, "method": label} for cell in cells for label in labels[cell["method"]]))
-        return replace(self, cells=kept, places={key: globs for key, globs in wanted.items() if key != "split"})
+        curves.read(self.folder)  # raise an error for an unreadable file before the run, not after hours
+        row_scores.read(self.folder)
+        store.remove_drafts(self.folder)
+        store.keep_damaged_table(self.folder, self.finished)
+        with sole_writer(self.folder):
+            store.write_lock(self.folder, (self.whole or self).lock())
+        store.set_aside(self.finished.damaged)
+
+    def take_over(self, *, failed: bool) -> Counter[str]:
+        """Copy finished cells of other studies; return their number by the name of the folder.
+
+        Without ``failed``, only those with status ok are copied, and the others can be run again.
+        """
+        chosen = [planned for planned in self.cells if failed or planned.state == "elsewhere"]
+        return take_over(self.folder, chosen, self.finished, self.lock())
+
+    def save(self, *, with_curves: bool = True) -> None:
+        """Write the rows of this plan, of new cell files and of the tables; with ``with_curves`` also what is derived.
+
+        Known cell files are not read again, which would take seconds for large studies.
+        """
+        with sole_writer(self.folder):
+            self.finished.add_unknown(store.finished_rows(self.folder, with_cell_files=False))
+            for key, stamp in store.stamps(self.folder).items():
+                if key not in self.finished.rows or (with_curves and stamp != self.stamps.get(key)):
+                    self._read(key)
+            rows = store.export(self.folder, self.finished)
+            if with_curves:
+                lock = store.read_lock(self.folder) or {}
+                rows, _ = store.by_seed(lock, rows)
+                curves.update(self.folder, rows)
+                row_scores.update(self.folder, lock, rows)
+
+    def _read(self, key: str) -> None:
+        record = store.record_since(self.folder, key, self.stamps.get(key))
+        if record is not None:
+            self.finished.add(record)
 
     def lock(self) -> dict[str, Any]:
         """Return the content of ``study.lock.json``: the plan with its factors, and the checksum of each row."""
@@ -112,20 +134,29 @@ class Plan:
         return {
             "study": study.name,
             "seed": study.seed,
+            **({"seeds": study.seeds} if study.seeds > 1 else {}),
             "splits": {**study.splits.factors(), **({"count": study.splits.count} if study.splits.count else {})},
             "datasets": datasets,
             "methods": entries,
             **({"compare": compared} if (compared := study.compare.model_dump(exclude_none=True)) else {}),
             **({"ranks": [group.model_dump(exclude_none=True) for group in study.ranks]} if study.ranks else {}),
             "accept": [dict(item) for item in study.accept_items()],
-            **({"left_out": left_out} if (left_out := self.left_out()) else {}),
+            **({"left_out": left_out} if (left_out := self._left_out()) else {}),
             "groups": self.groups,
             "superseded": self.superseded(),
             **self.finished.lock_entries(),
         }
 
     def left_out(self) -> list[dict[str, str]]:
-        """Return the combinations of method and data set that the study leaves out, with reasons."""
+        """Return the selected combinations of method and data set that the study leaves out, with reasons."""
+        labels = self.study.labels()
+        return [
+            each
+            for each in self._left_out()
+            if any(matches({**each, "method": label}, self.places) for label in labels[each["method"]])
+        ]
+
+    def _left_out(self) -> list[dict[str, str]]:
         return [
             {"method": entry.label, "dataset": ref.label, "reason": reason}
             for ref in self.study.datasets
@@ -145,11 +176,18 @@ class Plan:
         return list(groups.values())
 
 
-def make_plan(study: Study, results: Path) -> Plan:
+def make_plan(study: Study, results: Path) -> BasePlan:
     """Return the plan of a study, compared with its results folder. Runs nothing.
 
-    Raises UserError if the folder has the results of an experiment, or if the study does not fit its data sets.
+    Raises UserError if the folder has results of the other kind, or if the study does not fit its data sets.
     """
+    if study.experiment is not None:
+        return plan_of_experiment(study, results / study.name)
+    return plan_of_cells(study, results)
+
+
+def plan_of_cells(study: Study, results: Path) -> Plan:
+    """Return the plan of a study with methods; see ``make_plan``."""
     folder = results / study.name
     past = EarlierResults(folder)
     store.refuse_other_kind(folder, past.lock, experiment=False)
@@ -160,11 +198,9 @@ def make_plan(study: Study, results: Path) -> Plan:
             schemes[ref.label] = _scheme(study, ref, infos[ref.label])
     require_tasks(study, infos)
     grouped: list[tuple[dict[str, Any], DatasetInfo, list[Job]]] = []
-    for ref in study.datasets:
-        for entry in study.methods:
-            if study.reason_left_out(entry, ref):
-                continue
-            factors, options = _factors(study, ref, entry, infos[ref.label], schemes[ref.label])
+    for ref, entry, seed in itertools.product(study.datasets, study.methods, study.all_seeds()):
+        if not study.reason_left_out(entry, ref):
+            factors, options = _factors(study, ref, entry, infos[ref.label], schemes[ref.label], seed)
             jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], schemes[ref.label])
             grouped.append((factors, infos[ref.label], jobs))
     if not grouped:
@@ -179,7 +215,9 @@ def make_plan(study: Study, results: Path) -> Plan:
         group = {"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes}
         groups.append(group | ({"criterion": criterion._asdict()} if criterion else {}))
     removed = _removed_cells(past, cells)
-    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished, removed=removed)
+    return Plan(
+        study, folder, cells, past.stamps, past.finished, infos=infos, groups=groups, removed=removed
+    )  # fmt: skip
 
 
 def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
@@ -278,9 +316,9 @@ def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
 
 
 def _factors(
-    study: Study, ref: DatasetRef, entry: MethodEntry, info: DatasetInfo, scheme: SplitScheme
+    study: Study, ref: DatasetRef, entry: MethodEntry, info: DatasetInfo, scheme: SplitScheme, seed: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the factors of one method on one data set, and its resolved options."""
+    """Return the factors of one method on one data set with one seed, and its resolved options."""
     given = study.options_for(entry, ref)
     tune = {} if entry.tune is None else {"tune": entry.tune.model_dump(mode="json")}
     if adapters.is_target(entry.use):
@@ -294,7 +332,7 @@ def _factors(
         "options": resolved.factors,
         "dataset": {"name": ref.name, **ref.options(), "checksum": info.checksum},
         "splits": scheme.factors(),
-        "seed": study.seed,
+        "seed": seed,
         **tune,
     }
     return factors, resolved.options
@@ -311,7 +349,7 @@ def _jobs(
 ) -> list[Job]:
     jobs, base = [], str(study.path.parent.resolve())
     for split in range(data.split_count(scheme, info)):
-        seed = cell_seed(study.seed, factors["dataset"], factors["splits"], split)
+        seed = cell_seed(factors["seed"], factors["dataset"], factors["splits"], split)
         complete = {**factors, "split": split}
         cell = Cell(entry.label, ref.label, split, seed, complete, store.factor_hash(complete))
         limits = study.limits

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from ep_bench.errors import UserError
-from ep_bench.processes.child_process import ending_with_this_process, ignoring_interrupts
-from ep_bench.processes.joblib_workers import end_joblib_workers
+from ep_bench.processes.tree import end_with_process, ignoring_interrupts
 from ep_bench.runner import supervisor
-from ep_bench.runner.jobs import Job
+from ep_bench.runner.jobs import AnyJob
 from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record
 
@@ -25,12 +25,12 @@ _LOSSES_ALLOWED = 10  # lost pools after which a cell that was in flight each ti
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[AnyJob],
     *,
     n_jobs: int,
     backend: str = "loky",
     scheduler: str | None = None,
-    wanted: Callable[[Job], bool] = lambda _: True,
+    wanted: Callable[[AnyJob], bool] = lambda _: True,
 ) -> Generator[Record, None, None]:
     """Yield the record of every job in order of completion; ``wanted`` is called just before a job is sent.
 
@@ -49,9 +49,6 @@ def run_jobs(
         _threads.add(thread)
     waiting = {job.cell.key: job for job in jobs}
     losses: dict[str, int] = {}
-    stack = contextlib.ExitStack()
-    if scheduler is None and (n_jobs > 1 or backend == "dask"):
-        stack.enter_context(ending_with_this_process())
     try:
         while waiting:
             sent: list[str] = []
@@ -67,11 +64,12 @@ def run_jobs(
                 yield from _count_losses(waiting, sent, losses, str(death))
     finally:
         _threads.discard(thread)
-        with stack:
-            _end_workers(backend, n_jobs)
+        if backend == "loky" and n_jobs > 1:
+            _end_workers()
+        supervisor.close()
 
 
-def _dispatched(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bool]) -> Iterator[Job]:
+def _dispatched(waiting: dict[str, AnyJob], sent: list[str], wanted: Callable[[AnyJob], bool]) -> Iterator[AnyJob]:
     for key, job in list(waiting.items()):
         if wanted(job):
             sent.append(key)
@@ -80,7 +78,7 @@ def _dispatched(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job]
             del waiting[key]
 
 
-def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:
+def _count_losses(waiting: dict[str, AnyJob], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:
     """Count the losses of cells that were in flight; yield failed records for cells with too many."""
     for key in sent:
         if key not in waiting:
@@ -94,8 +92,8 @@ def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, in
 
 @contextlib.contextmanager
 def _pool(
-    backend: str, jobs: Sequence[Job], n_jobs: int, scheduler: str | None
-) -> Iterator[Callable[[Iterator[Job]], Generator[Record, None, None]]]:
+    backend: str, jobs: Sequence[AnyJob], n_jobs: int, scheduler: str | None
+) -> Iterator[Callable[[Iterator[AnyJob]], Generator[Record, None, None]]]:
     from joblib import Parallel, delayed, parallel_config
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
@@ -104,7 +102,7 @@ def _pool(
         argument: int | str = os.getpid()
         joblib_backend: Any = backend
         # A worker that is starting when the run is killed must end before its first cell.
-        options: dict[str, Any] = {"initializer": supervisor.end_with, "initargs": (os.getpid(),)}
+        options: dict[str, Any] = {"initializer": end_with_process, "initargs": (os.getpid(),)}
         if backend == "dask":
             cluster = _cluster()
             joblib_backend, argument, threads = stack.enter_context(cluster.connection(jobs, n_jobs, scheduler))
@@ -115,7 +113,7 @@ def _pool(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None
         )
 
-        def start(wanted: Iterator[Job]) -> Generator[Record, None, None]:
+        def start(wanted: Iterator[AnyJob]) -> Generator[Record, None, None]:
             with ignoring_interrupts():
                 records: Generator[Record, None, None] = parallel(call(job, argument) for job in wanted)
             return records
@@ -140,7 +138,9 @@ def _pool_deaths(backend: str) -> tuple[type[BaseException], ...]:
     return (TerminatedWorkerError, BrokenProcessPool)
 
 
-def _end_workers(backend: str, n_jobs: int) -> None:
-    if backend == "loky" and n_jobs > 1:
-        end_joblib_workers()
-    supervisor.close()
+def _end_workers() -> None:
+    """Kill the processes that joblib keeps after a parallel call in this process."""
+    reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = getattr(reusable, "_executor", None)
+    if executor is not None:
+        executor.shutdown(wait=True, kill_workers=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ MARGIN = 0.25  # extension of the grid on either side, as a fraction of the rang
 ROWS = 300  # largest number of training or test points kept
 DIGITS = 6
 
+Predict = Callable[[Array], Any]  # returns the prediction at inputs (N, d)
 
-def over_grid(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
+
+def over_grid(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
     """Return predictions over a grid in original units, or None if there is nothing to draw.
 
     ``grid``, ``mean`` and ``std`` have POINTS values. ``std`` includes the noise, and is None if the method gives no
@@ -29,16 +32,16 @@ def over_grid(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> di
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return _curve(model, ref, dataset, split)
+            return _curve(predict, ref, dataset, split)
     except Exception:  # noqa: BLE001 a method may raise any exception; its scores do not depend on this figure
         return None
 
 
-def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
+def _curve(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
     low, high = float(dataset.X.min()), float(dataset.X.max())
     margin = MARGIN * (high - low) or 1.0
     grid = np.linspace(low - margin, high + margin, POINTS)
-    prediction = model.predict_dist(grid[:, None].copy())
+    prediction = predict(grid[:, None].copy())
     mean = np.asarray(prediction.mean(), dtype=np.float64)
     if mean.shape != grid.shape or not np.isfinite(mean).all():
         return None

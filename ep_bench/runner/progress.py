@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from ep_bench.processes.output_streams import print_line
-from ep_bench.runner.jobs import Job
+from ep_bench.runner.jobs import PARTS, AnyJob
 from ep_bench.types import Record
 
 _PLAIN_INTERVAL = 5.0  # seconds between two plain lines at first
@@ -57,9 +58,9 @@ class Progress(AbstractContextManager["Progress"]):
         if self._live is not None:
             self._live.stop()
 
-    def started(self, job: Job) -> None:
+    def started(self, job: AnyJob) -> None:
         """Note a cell that is sent to a worker, and show the cells that run."""
-        self._running[job.cell.key] = f"{job.cell.method} on {job.cell.dataset}, split {job.cell.split}"
+        self._running[job.cell.key] = _place(vars(job.cell))
         if self._live is not None:
             self._live.update(self._bar, running=self._names())
         elif not self._quiet and not self._announced and len(self._running) >= min(self._jobs or 1, self._total):
@@ -86,7 +87,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._failed += failed
         self._work.pop(record.key, None)
         self._running.pop(record.key, None)
-        place = f"{row['method']} on {row['dataset']}, split {row['split']}{by}"
+        place = f"{_place(row)}{by}"
         if failed:
             self._print(f"{row['status']}: {place}: {row['reason']}")
         if self._quiet:
@@ -128,6 +129,13 @@ class Progress(AbstractContextManager["Progress"]):
             if self._jobs and self._estimated
             else "time left unknown"
         )
+
+
+def _place(cell: Mapping[str, Any]) -> str:
+    """Return the name of a cell, or of a part of an experiment."""
+    if cell["dataset"] == PARTS:
+        return f"part {cell['split']} of {cell['method']}"
+    return f"{cell['method']} on {cell['dataset']}, split {cell['split']}"
 
 
 def is_due(last_line: float, started: float) -> bool:

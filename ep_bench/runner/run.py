@@ -9,18 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 from ep_bench import data
 from ep_bench.errors import UserError
-from ep_bench.results import curves, row_scores, store
-from ep_bench.results.writers import sole_writer
+from ep_bench.results import store
+from ep_bench.runner.base_plan import BasePlan
 from ep_bench.runner.claims import Claims
-from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import Plan
+from ep_bench.runner.jobs import AnyJob
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
-from ep_bench.runner.take_over import take_over
 from ep_bench.types import Record
 
 _OVERHEAD = 0.01  # seconds per cell in addition to fit and prediction
@@ -55,69 +53,37 @@ class RunOutcome:
         return set(self.statuses) <= {"ok"}
 
 
-def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
-    """Run the unfinished cells of ``plan``; ``whole`` is the plan of the study before selection.
+def run_plan(plan: BasePlan, options: RunOptions) -> RunOutcome:
+    """Run the unfinished cells of a plan and store them.
 
     Cells claimed by another live run are left to it, and this run waits until they are finished. Raises UserError if a
     data set is missing or the folder is not writable.
     """
-    jobs: list[Job] = []
+    jobs: list[AnyJob] = []
     if not options.stored_only:
         jobs = plan.to_run(retry_failed=options.retry_failed)
         _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
-    curves.read(plan.folder)  # raise an error for an unreadable file before the run, not after hours
-    row_scores.read(plan.folder)
-    store.remove_drafts(plan.folder)
-    store.keep_damaged_table(plan.folder, plan.finished)
-    lock = _write_lock(whole)
-    store.set_aside(plan.finished.damaged)
-    taken = take_over(plan, failed=options.stored_only)
+    try:
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        plan.begin()
+    except OSError as error:
+        raise UserError(f"the results folder is not writable: {error.strerror}", where=str(plan.folder)) from error
+    taken = plan.take_over(failed=options.stored_only)
     try:
         with PeriodicExport(plan):
             ran, stopped = _run(jobs, plan, options)
     except BaseException:
         with contextlib.suppress(OSError, UserError):  # keep the original error
-            _export_known(plan)
+            plan.save(with_curves=False)
         raise
-    with sole_writer(plan.folder):
-        rows = _export_changed(plan)
-        curves.update(plan.folder, rows)
-        row_scores.update(plan.folder, lock, rows)
-    found = (plan.finished.rows.get(planned.job.cell.key) for planned in plan.cells)
-    return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped, taken)
-
-
-def _export_known(plan: Plan) -> None:
-    """Write the rows of the plan, those of new cell files, and those that another program wrote to the tables.
-
-    Known cell files are not read again, so that the reaction to Ctrl-C is immediate.
-    """
-    with sole_writer(plan.folder):
-        plan.finished.add_unknown(store.finished_rows(plan.folder, with_cell_files=False))
-        for key in store.stamps(plan.folder).keys() - plan.finished.rows.keys():
-            record = store.record_since(plan.folder, key, None)
-            if record is not None:
-                plan.finished.add(record)
-        store.export(plan.folder, plan.finished)
-
-
-def _export_changed(plan: Plan) -> list[store.Row]:
-    """Write the rows of the plan, of the cell files that have changed since it was made, and of the tables.
-
-    The other cell files are not read again, which would take seconds for large studies.
-    """
-    plan.finished.add_unknown(store.finished_rows(plan.folder, with_cell_files=False))
-    for key in store.stamps(plan.folder):
-        record = store.record_since(plan.folder, key, plan.stamps.get(key))
-        if record is not None:
-            plan.finished.add(record)
-    return store.export(plan.folder, plan.finished)
+    plan.save()
+    return RunOutcome(plan.statuses(), ran, stopped, taken)
 
 
 class PeriodicExport:
     """Writes ``results.csv`` while cells are running, if a cell has finished since the last time."""
 
-    def __init__(self, plan: Plan, interval: float = _EXPORT_INTERVAL) -> None:
+    def __init__(self, plan: BasePlan, interval: float = _EXPORT_INTERVAL) -> None:
         self._plan, self._interval = plan, interval
         self._written = store.stamps(plan.folder)
         self._end = threading.Event()
@@ -136,11 +102,11 @@ class PeriodicExport:
             stamps = store.stamps(self._plan.folder)
             if stamps != self._written:
                 with contextlib.suppress(OSError, UserError):  # the run reports them at its end
-                    _export_known(self._plan)
+                    self._plan.save(with_curves=False)
                     self._written = stamps
 
 
-def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
+def _run(jobs: list[AnyJob], plan: BasePlan, options: RunOptions) -> tuple[int, bool]:
     """Run jobs; return the number of finished cells, and whether the run stopped at a failure."""
     ran = 0
     if not jobs:
@@ -165,26 +131,26 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
     return ran, False
 
 
-def _work(jobs: list[Job]) -> dict[str, float]:
+def _work(jobs: list[AnyJob]) -> dict[str, float]:
     """Return the estimated time of each cell in seconds by its hash; equal numbers without any estimate."""
     known = [job.estimate for job in jobs if job.estimate is not None]
     mean = statistics.fmean(known) if known else 1.0
     return {job.cell.key: (mean if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
 
 
-def _have_estimates(jobs: list[Job]) -> bool:
+def _have_estimates(jobs: list[AnyJob]) -> bool:
     return any(job.estimate is not None for job in jobs)
 
 
 class ClaimedCells:
     """The cells of this run: those without a claim of another live run, and those that other runs leave unfinished."""
 
-    def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
-        self._folder, self._stamps, self._finished = plan.folder, plan.stamps, plan.finished
+    def __init__(self, plan: BasePlan, claims: Claims, progress: Progress) -> None:
+        self._plan, self._folder, self._stamps, self._finished = plan, plan.folder, plan.stamps, plan.finished
         self._claims, self._progress = claims, progress
-        self._elsewhere: dict[str, Job] = {}
+        self._elsewhere: dict[str, AnyJob] = {}
 
-    def wanted(self, job: Job) -> bool:
+    def wanted(self, job: AnyJob) -> bool:
         """Claim a cell; return False if another run has claimed it, or finished it since the plan was made."""
         key = job.cell.key
         with self._explain_write_errors():
@@ -205,8 +171,9 @@ class ClaimedCells:
         self._finished.add(record)
         self._claims.release(record.key)
         self._progress.finished(record)
+        self._plan.check(record)
 
-    def left(self) -> list[Job]:
+    def left(self) -> list[AnyJob]:
         """Wait for the cells of other runs; return early with cells that such a run has left unfinished."""
         announced = False
         while self._elsewhere:
@@ -241,18 +208,6 @@ class ClaimedCells:
             self._finished.add(record)
             self._progress.elsewhere(record)
         return record is not None
-
-
-def _write_lock(whole: Plan) -> dict[str, Any]:
-    """Write the plan to the lock file and return it. Raises UserError if the folder is not writable."""
-    lock = whole.lock()
-    try:
-        whole.folder.mkdir(parents=True, exist_ok=True)
-        with sole_writer(whole.folder):
-            store.write_lock(whole.folder, lock)
-    except OSError as error:
-        raise UserError(f"the results folder is not writable: {error.strerror}", where=str(whole.folder)) from error
-    return lock
 
 
 def _refuse_missing_data(absent: list[str]) -> None:

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour
 from ep_bench.results.writers import sole_writer
+from ep_bench.runner.earlier_results import PlannedCell
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import Plan
 from ep_bench.types import Record
 
 
-def take_over(plan: Plan, *, failed: bool) -> Counter[str]:
-    """Copy the finished cells of ``plan`` from other folders; return their number by the name of the folder.
+def take_over(
+    folder: Path, cells: Iterable[PlannedCell], finished: store.FinishedRows, lock: Mapping[str, Any]
+) -> Counter[str]:
+    """Copy finished cells from the folders of other studies; return their number by the name of the folder.
 
-    Without ``failed``, only those with status ok are copied, and the others can be run again.
-    Rows keep their provenance. Their curves and their scores of single test points are copied too, if the other folder
-    has them. As for a cell that is run, there is a cell file for each.
+    They are added to the ``finished`` cells of ``folder``. Rows keep their provenance. Their curves and their scores of
+    single test points are copied too, if the other folder has them. As for a cell that is run, there is a cell file for
+    each.
     """
-    chosen = [planned for planned in plan.cells if failed or planned.state == "elsewhere"]
-    found = [(planned.job, planned.source) for planned in chosen if planned.source is not None]
+    found = [(planned.job, planned.source) for planned in cells if planned.source is not None]
     if not found:
         return Counter()
     records = {job.cell.key: record for source in _sources(found) for job, record in _records(found, source)}
     for record in records.values():
-        plan.finished.add(record)
-    with sole_writer(plan.folder):
+        finished.add(record)
+    with sole_writer(folder):
         with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
-            rows = store.current_rows(plan.folder, plan.lock(), plan.finished.rows)
-            curves.update(plan.folder, rows, [source.folder for source in _sources(found)])
+            rows = store.current_rows(folder, lock, finished.rows)
+            curves.update(folder, rows, [source.folder for source in _sources(found)])
         for record in records.values():
-            store.write_record(plan.folder, record)
+            store.write_record(folder, record)
     return Counter(source.folder.name for source in {job.cell.key: source for job, source in found}.values())
 
 

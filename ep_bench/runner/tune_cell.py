@@ -5,41 +5,32 @@ The test points are not passed to this module, so that no trial can use them.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ep_bench import scoring, tuning
-from ep_bench.estimator.fitting import MethodEstimator
+from ep_bench.processes.failures import CellError, Failure
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.local_method import LocalMethod
-from ep_bench.runner.records import CellError, reason_of, seed_globals, timed, unconverged
-from ep_bench.runner.remote_method import RemoteMethod
+from ep_bench.runner.method_process import CellMethod
+from ep_bench.runner.records import unconverged
 from ep_bench.types import Array, Record
 
-Method = LocalMethod | RemoteMethod
 
-
-def load(job: Job, method: Method) -> float:
-    """Import the modules and compile the kernels of all trials; return the time of compilation in seconds.
-
-    Errors are ignored here, because they occur again in their trial, which records them.
-    """
-    tuning.load()
-    return method.load(list(_variants(job)), strict=False)
-
-
-def choose(record: Record, job: Job, X: Array, y: Array, method: Method) -> dict[str, Any]:
+def choose(record: Record, job: Job, X: Array, y: Array, method: CellMethod) -> dict[str, Any]:
     """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
 
     Raises CellError if every trial failed, or if the score is the log density and the method has no density.
     """
     tune = job.tune or {}
     scorer = _ValidationScorer(job, X, y, method)
-    with timed(record, "tune", method.cpu_pid):
-        found = tuning.search(
-            scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
-        )
+    started, cpu = time.perf_counter(), method.cpu_seconds() + time.process_time()
+    found = tuning.search(
+        scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
+    )
+    record.row["tune_seconds"] = time.perf_counter() - started
+    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.process_time() - cpu
     record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
         reason, count = found.usual_reason()
@@ -51,7 +42,7 @@ def choose(record: Record, job: Job, X: Array, y: Array, method: Method) -> dict
 class _ValidationScorer:
     """Scores options on the validation points. An exception of the method is an outcome, and is kept in ``error``."""
 
-    def __init__(self, job: Job, X: Array, y: Array, method: Method) -> None:
+    def __init__(self, job: Job, X: Array, y: Array, method: CellMethod) -> None:
         self._job, self._X, self._y, self._method = job, X, y, method
         self._name = (job.tune or {})["score"]
         self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
@@ -65,7 +56,7 @@ class _ValidationScorer:
                 scores = self._scores(options)
             except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
                 self.error = error
-                return None, " ".join(reason_of(error).split())[:500]
+                return None, Failure.of(error).reason
         if self._name not in scores:
             other = "rmse" if "rmse" in scores else "error_rate"
             message = f"the method has no density, which the score needs; set `score: {other}` in `tune`"
@@ -73,22 +64,19 @@ class _ValidationScorer:
         return scores[self._name], unconverged(warned, self._job.use)
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
-        model = self._method.build({**self._job.options, **options})
-        if self._name == "rmse" and isinstance(model, MethodEstimator):
-            model.only_mean = True
-        seed_globals(self._job.cell.seed)
-        model.fit(self._X[self._fitting], self._y[self._fitting])
-        return scoring.main_scores(model.predict_dist(self._X[self.validation]), self._y[self.validation])
+        self._method.build({**self._job.options, **options}, self._name == "rmse")
+        self._method.fit(self._X[self._fitting], self._y[self._fitting])
+        return scoring.main_scores(self._method.predict(self._X[self.validation]).prediction, self._y[self.validation])
 
 
-def _start(job: Job, method: Method) -> dict[str, Any]:
+def _start(job: Job, method: CellMethod) -> dict[str, Any]:
     """Return the starting options of the search: those given, else the defaults."""
     return {**method.defaults((job.tune or {})["space"].keys()), **job.options}
 
 
-def _variants(job: Job) -> Iterator[dict[str, Any]]:
-    """Yield the starting options, and these with each choice in turn, which may need other modules or kernels."""
+def variants(job: Job) -> Iterator[dict[str, Any]]:
+    """Yield the options of a cell; if tuned, also these with each choice in turn, which may need other kernels."""
     yield dict(job.options)
-    for name, entry in (job.tune or {})["space"].items():
+    for name, entry in (job.tune or {"space": {}})["space"].items():
         for value in entry.get("choice", ()):
             yield {**job.options, name: value}

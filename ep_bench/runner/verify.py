@@ -22,7 +22,7 @@ from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
 from ep_bench.results.selection import labelled_cells, matches, no_match, selection
-from ep_bench.runner.jobs import Job
+from ep_bench.runner.jobs import AnyJob, Job
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.stored_cells import seconds_of, stored_job
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, UNCONVERGED, Equality
@@ -137,7 +137,7 @@ def verify(
         chosen = _cheap_first(chosen, chance)
     started = time.monotonic()
 
-    def affordable(job: Job) -> bool:
+    def affordable(job: AnyJob) -> bool:
         return time.monotonic() - started + (job.estimate or 0.0) + _OVERHEAD <= budget
 
     ready, untried = _ready(chosen)

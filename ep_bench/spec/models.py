@@ -231,6 +231,7 @@ class StudyFile(Strict):
     study: FolderName
     include: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
     seed: Seed = 0
+    seeds: Annotated[int, Field(ge=1)] = 1
     datasets: Annotated[list[Any], Field(min_length=1)] = Field(default_factory=list)
     splits: Any = None
     methods: Annotated[list[Any], Field(min_length=1)] = Field(default_factory=list)
@@ -247,7 +248,8 @@ class StudyFile(Strict):
 class Study(Strict):
     """A checked study: every name in it exists.
 
-    ``experiment`` is None for a grid of cells; ``options`` are those of the experiment.
+    ``experiment`` is None for a grid of cells; ``options`` are those of the experiment. Every cell is run with
+    ``seeds`` seeds: ``seed``, ``seed`` + 1, and so on.
 
     A study that includes others has ``aliases``, from further labels of a method to its label, and its overrides have
     the labels of data set and method as keys (``by_label``). ``places`` maps ``datasets/<label>`` and
@@ -257,6 +259,7 @@ class Study(Strict):
     name: str
     path: Path
     seed: int = 0
+    seeds: int = 1
     datasets: tuple[DatasetRef, ...] = ()
     splits: SplitScheme = SplitScheme()
     methods: tuple[MethodEntry, ...] = ()
@@ -290,6 +293,10 @@ class Study(Strict):
         for block in override_blocks(self.overrides, method, dataset):
             merged |= block
         return copy.deepcopy(merged)
+
+    def all_seeds(self) -> range:
+        """Return the seeds with which every cell is run."""
+        return range(self.seed, self.seed + self.seeds)
 
     def labels(self) -> dict[str, list[str]]:
         """Return the labels of each method entry: its own and its aliases."""

@@ -35,7 +35,7 @@ from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.
-_GRID_KEYS = ("include", "datasets", "methods", "splits", "overrides", "limits", "compare", "ranks", "left_out")
+_GRID_KEYS = ("include", "datasets", "methods", "splits", "seeds", "overrides", "compare", "ranks", "left_out")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
@@ -113,7 +113,7 @@ class _Reader:
         if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
-            name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
+            name=file.study, path=self.path, seed=file.seed, seeds=file.seeds, datasets=tuple(datasets), splits=splits,
             methods=tuple(methods), overrides=overrides, limits=limits, compare=compare, ranks=tuple(ranks),
             accept=tuple(accept), left_out=tuple(left_out), experiment=file.experiment, options=file.options,
             aliases=union.aliases, by_label=bool(included), places=places,

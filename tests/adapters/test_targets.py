@@ -12,7 +12,7 @@ from ep_bench import adapters
 from ep_bench.adapters import source_checksums, targets
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from scipy import stats
 
@@ -21,8 +22,7 @@ from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.suite import CheckRunner, examine
 from ep_bench.errors import UserError
-from ep_bench.processes.forked import ForkServer
-from ep_bench.processes.process_tree import runs
+from ep_bench.processes.warm_server import WarmServer
 from tests.conformance.support import HERE, bad
 
 DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
@@ -93,7 +93,7 @@ def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = ForkServer("ep_bench.no_such_module:prepare")
+    server = WarmServer("ep_bench.no_such_module:prepare")
     monkeypatch.setattr(suite, "_servers", [server])
     with pytest.raises(UserError, match=r"^pbp: no process .* started: .*No module named 'ep_bench\.no_such_module'"):
         list(examine("pbp", {}, HERE, 30.0))
@@ -113,7 +113,7 @@ def test_no_child_is_left(tmp_path: Path) -> None:
         outcomes.close()
     finally:
         os.chdir(before)
-    assert not runs(int((tmp_path / "pid").read_text()))
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize(("checks", "functions"), [(CHECKS, FUNCTIONS), (CLASSIFIER_CHECKS, CLASSIFIER_FUNCTIONS)])

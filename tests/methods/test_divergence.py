@@ -8,7 +8,7 @@ import pytest
 from ep_bench import data, methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.models import mlp
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows

@@ -23,7 +23,7 @@ from ep_bench.covariances.exact_evidence import evidence, factorised
 from ep_bench.covariances.replicates import merge
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows

@@ -13,7 +13,7 @@ from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.methods.hmc.model import NetworkModel
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
 from tests.runner.test_execute import jobs_of
 

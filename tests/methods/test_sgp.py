@@ -21,7 +21,7 @@ from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import starting_points
 from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import gp, sgp
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows

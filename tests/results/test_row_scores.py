@@ -33,7 +33,7 @@ def run(folder: Path, text: str) -> Path:
     file = folder / "s.yaml"
     file.write_text(text)
     plan = make_plan(read_study(file, InstalledCatalogue()), folder / "results")
-    run_plan(plan, plan, RunOptions(quiet=True))
+    run_plan(plan, RunOptions(quiet=True))
     return plan.folder
 
 

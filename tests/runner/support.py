@@ -83,17 +83,6 @@ class Once(ConstantRegressor):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(X, y)
 
-class KillsWorker(ConstantRegressor):
-    """Kills the worker process of its cell the first time, as another program could."""
-    def fit(self, X, y):
-        if not os.path.exists(MARK):
-            open(MARK, "w").close()
-            server = os.getppid()
-            for pid in open(f"/proc/{server}/task/{server}/children").read().split():
-                if int(pid) != os.getpid():
-                    os.kill(int(pid), signal.SIGKILL)
-        return super().fit(X, y)
-
 class Deaf(ConstantRegressor):
     """Closes every file, including the connection to the supervisor."""
     def fit(self, X, y):

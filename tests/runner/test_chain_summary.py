@@ -13,7 +13,7 @@ from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, store
 from ep_bench.runner import chain_summary
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

@@ -13,7 +13,7 @@ from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import SCORE_COLUMNS, Record

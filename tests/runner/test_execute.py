@@ -16,8 +16,8 @@ from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import execute
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.chain_summary import of_fit
-from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs

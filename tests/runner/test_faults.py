@@ -220,7 +220,7 @@ def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pyte
     monkeypatch.setattr(store, "write_record", write_then_interrupt)
     plan = make_plan(read_study(study, InstalledCatalogue()), study.parent / "results")
     with pytest.raises(KeyboardInterrupt):
-        run_plan(plan, plan, RunOptions(quiet=True))
+        run_plan(plan, RunOptions(quiet=True))
     assert {row["cell"] for row in store.read_rows(plan.folder / "results.csv")} == store.stamps(plan.folder).keys()
 
 

@@ -13,7 +13,7 @@ from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import curves, store
 from ep_bench.runner import prediction_grid
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
@@ -150,7 +150,7 @@ def test_a_constant_input_still_has_a_grid(tmp_path: Path) -> None:
 def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     jobs_of(tmp_path, "pbp")
     plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
-    outcome = run_plan(plan, plan, RunOptions(quiet=True))
+    outcome = run_plan(plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
     (traces,), (panel,), no_chains, one_start, nothing_tuned = kept
@@ -169,5 +169,5 @@ def test_a_file_of_curves_that_cannot_be_read_is_refused_before_anything_runs(tm
     plan.folder.mkdir(parents=True)
     (plan.folder / curves.FILE).write_text("<<<<<<< HEAD")
     with pytest.raises(UserError, match=r"curves\.json: cannot be read"):
-        run_plan(plan, plan, RunOptions(quiet=True))
+        run_plan(plan, RunOptions(quiet=True))
     assert not (plan.folder / store.CELLS).exists()

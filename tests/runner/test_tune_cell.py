@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from ep_bench import Estimator, adapters, data, estimator, tuning
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner import execute, tune_cell
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.spec import read_study

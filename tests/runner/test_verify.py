@@ -16,17 +16,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ep_bench.experiments.verify import differences
 
 from ep_bench import experiments, methods
 from ep_bench.cli.output import verify as output
 from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.experiments.registry import get
-from ep_bench.experiments.verify import differences
 from ep_bench.methods import pbp
 from ep_bench.results import store
 from ep_bench.runner import stored_cells
 from ep_bench.runner import verify as runner
-from ep_bench.runner.execute import run_cell
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.verify import Sample, StoredCell, Verification, verify
 from ep_bench.types import Record

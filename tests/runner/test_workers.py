@@ -1,4 +1,4 @@
-"""Effects of a method on its worker process end with its cell: processes, memory, output, exit codes."""
+"""Effects of a method on its process end with its cell: processes, memory, output, exit codes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ep_bench.processes import forked
-from ep_bench.processes.child_process import ChildProcess, ending, module_path
-from ep_bench.processes.forked import ForkServer
-from ep_bench.processes.memory import used_gb
+from ep_bench.processes.fork_server import ChildRequest
+from ep_bench.processes.tree import memory_below
+from ep_bench.processes.warm_server import ServerLostError, WarmServer, ending, module_path
 from ep_bench.runner import supervisor
 from ep_bench.types import Record
-from tests.runner.support import becomes_true, command_of, job, running, write_methods
+from tests.runner.support import becomes_true, children, command_of, job, running, write_methods
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 
@@ -61,11 +59,6 @@ def test_global_generators_are_seeded(bad: Path) -> None:
 
 def test_a_failure_of_the_machine_is_retried_once(bad: Path) -> None:
     assert status(run("Once", bad)) == ("ok", "")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_worker_that_was_killed_is_not_a_failure_of_an_external_method(bad: Path) -> None:
-    assert status(run("KillsWorker", bad)) == ("ok", "")
 
 
 def test_exit_codes_are_described() -> None:
@@ -147,9 +140,11 @@ def test_memory_of_descendants_counts(bad: Path) -> None:
 
 
 def test_proportional_memory_is_read_only_above_the_limit() -> None:
-    resident, proportional = used_gb([os.getpid()], 1e9), used_gb([os.getpid()], 0.0)
+    with subprocess.Popen(["sleep", "97.37"]) as child:
+        resident, proportional = memory_below(os.getpid(), 1e9), memory_below(os.getpid(), 0.0)
+        child.kill()
     assert 0 < proportional <= resident
-    assert used_gb([2**22 + 1], 0.0) == 0.0  # no such process
+    assert memory_below(2**22 + 1, 0.0) == 0.0  # no such process
 
 
 def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
@@ -167,23 +162,8 @@ def test_a_method_that_exits_with_the_idle_code_has_failed(bad: Path) -> None:
     assert len((bad / "mark").read_text().split()) == 1  # not retried
 
 
-def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = ChildProcess("ep_bench.processes.fork_server", "ep_bench.runner.worker:prepare")
-    child.signal(signal.SIGKILL)
-    assert becomes_true(lambda: not child.alive)
-    assert child.wait() == -signal.SIGKILL
-    sent: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda pid, _: sent.append(pid))
-    monkeypatch.setattr(os, "killpg", lambda pid, _: sent.append(pid))
-    child.signal(signal.SIGTERM)
-    child.kill()
-    assert not sent
-    monkeypatch.undo()
-    child.stop()
-
-
 def test_a_worker_of_a_finished_run_prints_nothing() -> None:
-    cut = "import os; from ep_bench.runner import supervisor; supervisor.end_with({}); raise BrokenPipeError"
+    cut = "import os; from ep_bench.processes.tree import end_with_process as end; end({}); raise BrokenPipeError"
     mine, other = (
         subprocess.run([sys.executable, "-c", cut.format(run)], capture_output=True, text=True)
         for run in ("os.getppid()", "os.getpid()")
@@ -192,38 +172,19 @@ def test_a_worker_of_a_finished_run_prints_nothing() -> None:
     assert "BrokenPipeError" in other.stderr
 
 
-def test_a_killed_server_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process may exist for a moment after it was killed, and would accept a request that it never answers."""
-    monkeypatch.setattr(ChildProcess, "alive", property(lambda _: True))
-    server = ForkServer("tests.runner.test_workers:prepare_nothing")
-    try:
-        assert server.alive
-        server.kill()
-        assert not server.alive
-    finally:
-        server.stop()
+def test_a_server_that_cannot_prepare_says_why() -> None:
+    server = WarmServer("no.such:module")
+    with pytest.raises(ServerLostError, match="no process can be started: ModuleNotFoundError"):
+        server.start(ChildRequest("tests.runner.support:job"))
+    assert not server.alive
+    server.stop()
 
 
-def test_a_server_that_does_not_answer_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit counts waiting time, not that in which the run was stopped."""
-    monkeypatch.setattr(forked, "_IMPORT_TIMEOUT", 1.0)
-    monkeypatch.setattr(forked, "_WAIT", 0.2)
-    server = ForkServer("tests.runner.test_workers:prepare_for_ever")
-    try:
-        with pytest.raises(OSError, match="nothing within 1 s"):
-            server.start("tests.runner.test_workers:prepare_nothing")
-        assert not server.alive
-    finally:
-        server.stop()
-
-
-def prepare_nothing(*_: object) -> None:
-    """Do nothing."""
-
-
-def prepare_for_ever() -> None:
-    """Keep a fork server from ever answering."""
-    time.sleep(600.0)
+def test_a_killed_server_is_not_used_again(bad: Path) -> None:
+    first = run("ConstantRegressor", bad)
+    server = next(pid for pid in children(os.getpid()) if b"fork_server" in command_of(pid))
+    os.kill(server, signal.SIGKILL)
+    assert run("ConstantRegressor", bad).row["rmse"] == first.row["rmse"]
 
 
 def test_worker_processes_find_modules_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

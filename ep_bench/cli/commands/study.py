@@ -65,22 +65,7 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
     """
     if options["scheduler"] is not None and options["backend"] != "dask":
         raise click.UsageError("--scheduler requires --backend dask")
-    read = _read_study(study)
-    if read.experiment is not None:
-        _refuse_for_experiments(
-            read, select=select, fail_fast=options["fail_fast"], stored_only=options["stored_only"],
-            backend=options["backend"] != "loky",
-        )  # fmt: skip
-        return _run_experiment(read, results, quiet, options["jobs"], retry_failed=options["retry_failed"])
-    return _run_cells(read, results, select, quiet=quiet, **options)
-
-
-def _refuse_for_experiments(study: Study, **given: Any) -> None:
-    """Raise an error for options that only mean something for cells."""
-    for name, value in given.items():
-        if value:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} is for studies with cells; {study.name} is an experiment")
+    return _run(_read_study(study), results, select, quiet=quiet, **options)
 
 
 def _read_study(study: str) -> Study:
@@ -90,7 +75,7 @@ def _read_study(study: str) -> Study:
     return read_study(study, InstalledCatalogue())
 
 
-def _run_cells(study: Study, results: Path, select: Sequence[str], **options: Any) -> int:
+def _run(study: Study, results: Path, select: Sequence[str], **options: Any) -> int:
     from ep_bench.cli.output.scores import score_lines
     from ep_bench.runner.plan import make_plan
     from ep_bench.runner.progress import clock
@@ -101,7 +86,7 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
     echo_lines(whole.warnings(), err=True)
     started = time.monotonic()
     with interrupted_by(signal.SIGTERM):
-        outcome = run_plan(plan, whole, RunOptions(**options))
+        outcome = run_plan(plan, RunOptions(**options))
     if not options["quiet"]:
         counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
         echo_lines(
@@ -111,8 +96,9 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         if options["stored_only"] and not outcome.statuses["ok"]:
             echo_lines([f"no other study below {results} has a finished cell of {study.name}"], err=True)
         spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
-        click.echo(f"{study.name}: {outcome.ran} cells run; {counts}{spent} -> {plan.folder / 'results.csv'}")
-        echo_lines(score_lines(plan.folder))
+        click.echo(f"{study.name}: {outcome.ran} {plan.unit} run; {counts}{spent} -> {plan.folder / plan.table}")
+        if study.experiment is None:
+            echo_lines(score_lines(plan.folder))
         if outcome.complete:
             click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
         if outcome.ran:
@@ -133,36 +119,6 @@ def _untested(study: Study) -> Iterator[str]:
         yield f"a run does not test units and leaks: ep-bench methods test {shlex.quote(f'{path}:{name}')}"
 
 
-def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int, *, retry_failed: bool) -> int:
-    from ep_bench import experiments
-    from ep_bench.cli.output.parts import PartsProgress
-    from ep_bench.experiments.study_folder import relative_to
-
-    key = str(study.experiment), study.options, study.seed, results / study.name
-    with relative_to(study.path.parent), interrupted_by(signal.SIGTERM):
-        done = experiments.is_computed(*key)
-        done = done and not (retry_failed and experiments.failures(results / study.name))
-        earlier = not done and experiments.has_results(results / study.name)
-        kept = experiments.checkpoints_kept(results / study.name)
-        if kept and not done and not quiet:
-            click.echo(f"{study.name}: continues after {kept} part{'s' * (kept > 1)} of an earlier run")
-        with PartsProgress(study.name) as shown:
-            report = None if quiet else shown
-            folder = experiments.run(*key, study.name, jobs, study.accept_items(), report, retry_failed=retry_failed)
-    if not quiet:
-        note = " (already computed)" if done else ""
-        click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
-        if earlier:
-            click.echo(f"{study.name}: earlier results, of other options or versions, are in {folder / 'superseded'}")
-    failed = experiments.failures(folder)
-    if failed:
-        count = f"{len(failed)} part{'s' * (len(failed) > 1)} failed"
-        echo_lines(
-            [f"{count}; the first: {failed[0]}; `ep-bench report` lists all, --retry-failed runs them again"], err=True
-        )
-    return EXIT_CELLS if failed else 0
-
-
 @click.command()
 @click.argument("study")
 @results_option
@@ -177,35 +133,16 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
 
     STUDY is a YAML file, or the name of a study that is shipped with the package, such as pbp_table1.
     """
-    read = _read_study(study)
-    if read.experiment is not None:
-        _refuse_for_experiments(read, select=select, cells=cells)
-        _plan_experiment(read, results, jobs)
-        return 0
     from ep_bench.cli.output.study import plan_lines
     from ep_bench.runner.plan import make_plan
 
-    whole = make_plan(read, results)
+    whole = make_plan(_read_study(study), results)
     chosen = whole.select(select) if select else whole
     echo_lines(whole.warnings(), err=True)
     absent = "warning: `{0}`: no data file found; run `ep-bench data fetch {0}` before `run`"
     echo_lines(map(absent.format, chosen.absent()), err=True)
     echo_lines(plan_lines(chosen, jobs, cells=cells))
     return 0
-
-
-def _plan_experiment(study: Study, results: Path, jobs: int) -> None:
-    from ep_bench import experiments
-    from ep_bench.cli.output.study import parts_text
-    from ep_bench.experiments.study_folder import relative_to
-
-    name = str(study.experiment)
-    with relative_to(study.path.parent):
-        done = experiments.is_computed(name, study.options, study.seed, results / study.name)
-        parts = experiments.parts(name, study.options)
-    kept = experiments.checkpoints_kept(results / study.name)
-    state = "done" if done else f"to run{parts_text(parts, kept, jobs)}"
-    click.echo(f"{study.name}: experiment {name} (without cells): {state}")
 
 
 @click.command()

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from ep_bench import convergence
 from ep_bench.cli.output.text import columns
-from ep_bench.experiments import checkpoints_kept, failures
+from ep_bench.experiments.storage import failures
 from ep_bench.results import store
-from ep_bench.results.selection import matches
 from ep_bench.runner.progress import clock
 
 if TYPE_CHECKING:
-    from ep_bench.runner.plan import Plan
+    from ep_bench.runner.base_plan import BasePlan
 
 _STATES = ("done", "failed", "elsewhere", "stale", "missing")
 _MAX_LISTED = 20  # cells that `status` lists if they are not ok
 _MAX_GAPS = 12  # missing combinations of method and data set that `status` lists; the matrix shows more
 
 
-def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
+def plan_lines(plan: BasePlan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     """Yield a table of the cells, single or grouped, the reasons of stale cells, and the time left."""
     yield from columns(_single_cells(plan) if cells else _cell_groups(plan))
     yield from _searches(plan)
@@ -31,21 +30,15 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
     for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
         yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
-    labels = plan.study.labels()
-    chosen = [
-        each
-        for each in plan.left_out()
-        if any(matches({**each, "method": label}, plan.places) for label in labels[each["method"]])
-    ]
-    yield from left_out_lines(chosen)
+    yield from left_out_lines(plan.left_out())
     if failed := sum(p.state == "failed" for p in plan.cells):
-        yield f"failed: {failed} cells are not ok; `run --retry-failed` runs them again"
+        yield f"failed: {failed} {plan.unit} are not ok; `run --retry-failed` runs them again"
     to_run = plan.to_run()
     seconds = [job.estimate for job in to_run if job.estimate is not None]
     unknown = len(to_run) - len(seconds)
     time = _duration(max(sum(seconds) / jobs, *seconds)) + f" with --jobs {jobs}" if seconds else "time unknown"
-    more = f", and {unknown} cells of unknown time" if unknown and seconds else ""
-    yield f"{len(plan.cells)} cells, {len(to_run)} to run" + (f"; {time}{more}" if to_run else "")
+    more = f", and {unknown} {plan.unit} of unknown time" if unknown and seconds else ""
+    yield f"{len(plan.cells)} {plan.unit}, {len(to_run)} to run" + (f"; {time}{more}" if to_run else "")
     if absent := plan.absent():
         names = " ".join(absent)
         yield f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {names}`"
@@ -64,7 +57,7 @@ def left_out_lines(left_out: Sequence[Mapping[str, str]]) -> Iterator[str]:
         yield f"left out: {', '.join(places)}: {reason}"
 
 
-def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
+def _cell_groups(plan: BasePlan) -> list[tuple[str, ...]]:
     groups: dict[tuple[str, str], list[Any]] = {}
     for planned in plan.cells:
         groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
@@ -78,7 +71,7 @@ def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
     return table
 
 
-def _single_cells(plan: Plan) -> list[tuple[str, ...]]:
+def _single_cells(plan: BasePlan) -> list[tuple[str, ...]]:
     rows = [
         (p.job.cell.dataset, p.job.cell.method, str(p.job.cell.split), p.state, _time(p.job.estimate), p.job.cell.key)
         for p in plan.cells
@@ -86,9 +79,9 @@ def _single_cells(plan: Plan) -> list[tuple[str, ...]]:
     return [("data set", "method", "split", "state", "time", "cell"), *rows]
 
 
-def _searches(plan: Plan) -> list[str]:
+def _searches(plan: BasePlan) -> list[str]:
     """Return one line per tuned method: its budget, its score, and the search space."""
-    tuned = {p.job.cell.method: p.job.tune for p in plan.cells if p.job.tune}
+    tuned = {p.job.cell.method: p.job.tune for p in plan.cells if getattr(p.job, "tune", None)}
     return [f"tuned: {method}, {_search(tune)}" for method, tune in tuned.items()]
 
 
@@ -103,23 +96,6 @@ def space_text(space: Mapping[str, Mapping[str, Any]]) -> str:
     return ", ".join(f"{name} {kind} {list(values)}" for name, entry in space.items() for kind, values in entry.items())
 
 
-def parts_done(count: int) -> str:
-    """Return in words how many parts of an experiment are done."""
-    return "1 part is done" if count == 1 else f"{count} parts are done"
-
-
-def parts_text(parts: Sequence[tuple[int, float | None]], done: int, jobs: int) -> str:
-    """Return number and rough time of an experiment's parts, from numbers of parts with the seconds of one or None."""
-    total = sum(count for count, _ in parts)
-    known = [count * seconds for count, seconds in parts if seconds is not None]
-    without = sum(count for count, seconds in parts if seconds is None)
-    texts = [f"{total} part{'s' * (total > 1)}"] if total else []
-    texts += [parts_done(done)] if done else []
-    texts += [f"{_duration(sum(known) / jobs)} in all with --jobs {jobs}"] if known else []
-    texts += [f"no estimate for {without} of the parts"] if without else []
-    return "".join(f", {text}" for text in texts)
-
-
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
@@ -128,9 +104,8 @@ def _time(seconds: float | None) -> str:
 
 def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder, and whether all planned cells are ok."""
-    parts = checkpoints_kept(folder)
-    if parts and not (folder / store.LOCK).exists():
-        return [f"{folder.name}: experiment, not finished: {parts_done(parts)}; `ep-bench run` continues"], False
+    if (parts := len(store.stamps(folder))) and not (folder / store.LOCK).exists():
+        return [f"{folder.name}: experiment, not finished: {parts} parts are stored; `ep-bench run` continues"], False
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
@@ -139,10 +114,11 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
         lines = [f"{study.name}: experiment {study.lock['experiment']}: {state}", *altered, *failed]
         return lines, not altered and not failed
     planned = store.lock_cells(study.lock)
-    finished = {row["cell"] for row in study.rows}
+    rows = [*study.rows, *study.further_seeds]
+    finished = {row["cell"] for row in rows}
     missing = [cell for cell in planned if cell["cell"] not in finished]
-    not_ok = [row for row in study.rows if row["status"] != "ok"]
-    lines = [_counts(study, len(planned), len(missing)), *_not_ok_lines(not_ok), *_running_lines(folder)]
+    not_ok = [row for row in rows if row["status"] != "ok"]
+    lines = [_counts(study.name, rows, len(planned), len(missing)), *_not_ok_lines(not_ok), *_running_lines(folder)]
     lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
     lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
@@ -154,24 +130,24 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
         )
     lines += [f"  {line}" for line in left_out_lines(study.lock.get("left_out", []))]
     if planned:
-        lines += ["", *_coverage(study, planned)]
+        lines += ["", *_coverage(study, rows, planned)]
     return lines, not not_ok and not missing
 
 
-def _counts(study: store.StudyResults, planned: int, missing: int) -> str:
-    counts = Counter(row["status"] for row in study.rows)
+def _counts(name: str, rows: Sequence[store.Row], planned: int, missing: int) -> str:
+    counts = Counter(row["status"] for row in rows)
     statuses = ("ok", "failed", "timeout", "memory", "skipped")
     parts = [f"{counts[status]} {status}" for status in statuses if counts[status]]
-    if unconverged := convergence.count(row for row in study.rows if row["status"] == "ok").unconverged:
+    if unconverged := convergence.count(row for row in rows if row["status"] == "ok").unconverged:
         parts[0] += f" ({unconverged} not converged)"
     parts += [f"{missing} missing"] if missing else []
-    return f"{study.name}: {max(planned, len(study.rows))} cells: {', '.join(parts) or 'none run'}"
+    return f"{name}: {max(planned, len(rows))} cells: {', '.join(parts) or 'none run'}"
 
 
-def _coverage(study: store.StudyResults, planned: Sequence[Mapping[str, Any]]) -> list[str]:
+def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the number of cells with status ok per method and data set, with that of all unless it is the same."""
     wanted = Counter((cell["method"], cell["dataset"]) for cell in planned)
-    done = Counter((row["method"], row["dataset"]) for row in study.rows if row["status"] == "ok")
+    done = Counter((row["method"], row["dataset"]) for row in rows if row["status"] == "ok")
     methods, datasets = (list(dict.fromkeys(place[i] for place in wanted)) for i in (0, 1))
     left_out = {(each["method"], each["dataset"]) for each in study.lock.get("left_out", [])}
     aliases = {label: entry.get("aliases", []) for label, entry in study.lock.get("methods", {}).items()}

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ep_bench.cli.output.text import columns, paragraph
 from ep_bench.errors import UserError
-from ep_bench.experiments import verify as experiments
 from ep_bench.results import store
+from ep_bench.runner import verify_experiment as experiments
 from ep_bench.runner.verify import Difference, Sample, Verification, verify
 
 _HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")

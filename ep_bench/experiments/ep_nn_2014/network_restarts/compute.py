@@ -12,13 +12,13 @@ interrupted run continues after its finished fits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
-from ep_bench.experiments import checkpoints
 from ep_bench.experiments.ep_nn_2014.network_fits import NetworkFit, fitted, rounded
 from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
 from ep_bench.types import Array
@@ -64,7 +64,21 @@ class Config(BaseModel):
     split: int = Field(0, ge=0, description="index of the standard split")
 
 
-def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
+    """Return the arguments of ``part``, by data set, method and restart."""
+    return [
+        (entry.to_json(), dataset.name, config.split, seed + restart)
+        for dataset in config.datasets
+        for entry in config.methods
+        for restart in range(dataset.restarts)
+    ]
+
+
+def combine(
+    config: Config,
+    seed: int,  # noqa: ARG001 part of the calls
+    values: Sequence[Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the arrays of the figure, and one summary row per data set and method.
 
     ``labels`` (M,) and ``datasets`` (D,) name the methods and the data sets. ``measures`` (7,) name the second axis of
@@ -72,25 +86,19 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """
     labels, names = [entry.name for entry in config.methods], [part.name for part in config.datasets]
     arrays: dict[str, Any] = {"labels": np.array(labels), "datasets": np.array(names), "measures": np.array(MEASURES)}
-    calls = [
-        (entry.to_json(), part.name, config.split, seed + restart)
-        for part in config.datasets
-        for entry in config.methods
-        for restart in range(part.restarts)
-    ]
-    fits = iter(checkpoints.each(restarted, calls))
+    fits = iter(values)
     summary = []
     for i, part in enumerate(config.datasets):
         found = np.empty((len(labels), len(MEASURES), part.restarts))
         for j, label in enumerate(labels):
-            values, reasons = zip(*(next(fits) for _ in range(part.restarts)), strict=True)
-            found[j] = np.array(values).T
+            measures, reasons = zip(*(next(fits) for _ in range(part.restarts)), strict=True)
+            found[j] = np.array(measures).T
             summary.append({"dataset": part.name, "method": label, **summarise(found[j], list(reasons))})
         arrays[f"found_{i}"] = found
     return arrays, summary
 
 
-def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tuple[list[float], str]:
+def part(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tuple[list[float], str]:
     """Return the measures (7,) of a fit, and the reason if it failed."""
     whole = data.load_dataset(dataset)
     train, test = data.standard_split(len(whole.y), split)

@@ -19,7 +19,7 @@ import math
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -27,12 +27,11 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from ep_bench.errors import UserError
-from ep_bench.experiments import checkpoints
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
-from ep_bench.experiments.failed_fits import reason_of, traceback_of
 from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
 from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
+from ep_bench.processes.failures import Failure
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
@@ -116,7 +115,23 @@ class Division(NamedTuple):
     pool: IndexArray
 
 
-def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
+    """Return the arguments of ``part``, by data set, repetition and method."""
+    sizes = [config.train, config.test, config.additions]
+    entries = [entry.model_dump_json() for entry in config.methods]
+    return [
+        (dataset.to_json(), entry, repetition, seed, sizes)
+        for dataset in config.datasets
+        for repetition in range(config.repetitions)
+        for entry in entries
+    ]
+
+
+def combine(
+    config: Config,
+    seed: int,  # noqa: ARG001 part of the calls
+    values: Sequence[Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the scores of all repetitions, and one summary row per data set, method and number of additions.
 
     ``rmse`` and ``ll`` (D, M, R, A + 1), NaN from the first fit that failed; ``datasets`` (D,), ``labels`` and
@@ -124,17 +139,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     ``tracebacks`` have one text per repetition that failed.
     """
     sizes = Sizes(config.train, config.test, config.additions)
-    entries = [entry.model_dump_json() for entry in config.methods]
-    calls = [
-        (dataset.to_json(), entry, repetition, seed, [*sizes])
-        for dataset in config.datasets
-        for repetition in range(config.repetitions)
-        for entry in entries
-    ]
-    shape = (len(config.datasets), config.repetitions, len(entries))
-    found = (
-        np.array(checkpoints.each(learn, calls, _refuse_unsuitable, _lost), dtype=object).reshape(shape).swapaxes(1, 2)
-    )
+    shape = (len(config.datasets), config.repetitions, len(config.methods))
+    found = np.array(values, dtype=object).reshape(shape).swapaxes(1, 2)
     arrays: dict[str, Any] = {
         name: np.array([[[_padded(run[name], sizes) for run in runs] for runs in row] for row in found])
         for name in SCORES
@@ -148,19 +154,18 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, _summary(config, arrays)
 
 
-def parts(config: Config) -> list[tuple[int, float | None]]:
-    """Return the number of parts, and the rough seconds of one, by data set and method; None without an estimate."""
+def estimates(config: Config) -> list[float | None]:
+    """Return the rough seconds of each part, None for a method without an estimate."""
     largest, fits = config.train + config.additions, config.additions + 1
-    found: list[tuple[int, float | None]] = []
+    found: list[float | None] = []
     for dataset in config.datasets:
         inputs = dataset.inputs()
-        for entry in config.methods:
-            seconds = entry.seconds(largest, inputs)
-            found.append((config.repetitions, None if seconds is None else fits * seconds))
+        seconds = [entry.seconds(largest, inputs) for entry in config.methods]
+        found += [None if one is None else fits * one for one in seconds] * config.repetitions
     return found
 
 
-def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
+def part(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
     The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` the place of an
@@ -183,16 +188,17 @@ def learn(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) 
         found["failure"] = str(error)
         found["unsuitable"] = f"{learner.name} on {dataset.name}: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 a failed fit is a result
-        found |= {"failure": reason_of(error), "traceback": traceback_of(error)}
+        failure = Failure.of(error)
+        found |= {"failure": failure.reason, "traceback": failure.traceback}
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
 
 
-def _lost(call: tuple[Any, ...], reason: str) -> dict[str, Any]:  # noqa: ARG001
+def lost(call: tuple[Any, ...], reason: str) -> dict[str, Any]:  # noqa: ARG001
     """Return the scores of a repetition whose process ended: none."""
     return {"rmse": [], "ll": [], "failure": reason, "seconds": math.nan}
 
 
-def _refuse_unsuitable(run: dict[str, Any]) -> None:
+def check(run: dict[str, Any]) -> None:
     """Raise UserError if the acquisition of a method does not suit its predictions, which no repetition changes."""
     if run.get("unsuitable"):
         raise UserError(f"{run['unsuitable']}; the experiment stops, because all repetitions of this entry would fail")

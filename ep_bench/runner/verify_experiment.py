@@ -11,12 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench import adapters, experiments
+from ep_bench import adapters
 from ep_bench.errors import UserError
+from ep_bench.experiments import SUMMARY
 from ep_bench.experiments.record import EXACT
 from ep_bench.experiments.registry import REGISTRY, get
+from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
+from ep_bench.runner.experiment_plan import of_stored
+from ep_bench.runner.run import RunOptions, run_plan
 
 ROUNDING = 1e-12  # absolute differences up to this one are rounding errors, such as those of a relative difference of 0
 
@@ -40,7 +44,7 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
         raise UserError(f"the experiment {name} is not installed")
     if files := list(_files(lock.get("options", {}))):
         raise UserError(f"{files[0]} is or uses a file that the lock file does not contain")
-    if not experiments.is_computed(name, lock.get("options", {}), lock.get("seed", 0), study.folder):
+    if not ExperimentSetup(name, lock.get("options", {}), lock.get("seed", 0)).is_computed(study.folder):
         raise UserError("its version, its options or the version of one of its methods has changed")
     tolerance = EXACT if same_arithmetic(lock.get("environment", {})) else get(name).tolerance
     if tolerance is None:
@@ -48,8 +52,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
             "its numbers depend on single random draws or rounding errors, which differ on another processor"
         )
     with tempfile.TemporaryDirectory() as folder:
-        again = experiments.run(name, lock["options"], lock["seed"], Path(folder) / "again", study.name, jobs)
-        before, now = _rows(study.folder), _rows(again)
+        plan = of_stored(study, Path(folder) / "again")
+        run_plan(plan, RunOptions(jobs=jobs, quiet=True))
+        before, now = _rows(study.folder), _rows(plan.folder)
     if len(before) != len(now) or any(a.keys() != b.keys() for a, b in zip(before, now, strict=False)):
         return [("summary.csv", f"{len(before)} rows", f"{len(now)} rows", 0.0)]
     limits = {column: max(ROUNDING, tolerance * _largest(before, column)) for column in (before[0] if before else {})}
@@ -75,7 +80,7 @@ def _files(value: Any) -> Iterator[str]:
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / experiments.SUMMARY).open(encoding="utf-8", newline="") as file:
+    with (folder / SUMMARY).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
