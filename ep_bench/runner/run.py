@@ -15,7 +15,7 @@ from ep_bench import data
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.base_plan import BasePlan
-from ep_bench.runner.claims import Claims
+from ep_bench.runner.cell_locks import CellLocks
 from ep_bench.runner.jobs import AnyJob
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
@@ -56,7 +56,7 @@ class RunOutcome:
 def run_plan(plan: BasePlan, options: RunOptions) -> RunOutcome:
     """Run the unfinished cells of a plan and store them.
 
-    Cells claimed by another live run are left to it, and this run waits until they are finished. Raises UserError if a
+    Cells locked by another live run are left to it, and this run waits until they are finished. Raises UserError if a
     data set is missing or the folder is not writable.
     """
     jobs: list[AnyJob] = []
@@ -114,8 +114,8 @@ def _run(jobs: list[AnyJob], plan: BasePlan, options: RunOptions) -> tuple[int, 
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
     shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet)
-    with shown as progress, Claims(plan.folder) as claims:
-        own_cells = ClaimedCells(plan, claims, progress)
+    with shown as progress, CellLocks(plan.folder) as locks:
+        own_cells = LockedCells(plan, locks, progress)
         waiting = jobs
         while waiting:
             records = run_jobs(
@@ -142,26 +142,26 @@ def _have_estimates(jobs: list[AnyJob]) -> bool:
     return any(job.estimate is not None for job in jobs)
 
 
-class ClaimedCells:
-    """The cells of this run: those without a claim of another live run, and those that other runs leave unfinished."""
+class LockedCells:
+    """The cells of this run: those that no other live run has locked, and those that other runs leave unfinished."""
 
-    def __init__(self, plan: BasePlan, claims: Claims, progress: Progress) -> None:
+    def __init__(self, plan: BasePlan, locks: CellLocks, progress: Progress) -> None:
         self._plan, self._folder, self._stamps, self._finished = plan, plan.folder, plan.stamps, plan.finished
-        self._claims, self._progress = claims, progress
+        self._locks, self._progress = locks, progress
         self._elsewhere: dict[str, AnyJob] = {}
 
     def wanted(self, job: AnyJob) -> bool:
-        """Claim a cell; return False if another run has claimed it, or finished it since the plan was made."""
+        """Lock a cell; return False if another run has locked it, or finished it since the plan was made."""
         key = job.cell.key
         with self._explain_write_errors():
-            claimed = self._claims.take(key)
-        if not claimed:
+            is_free = self._locks.take(key)
+        if not is_free:
             self._elsewhere[key] = job
             return False
         if not self._is_finished(key):
             self._progress.started(job)
             return True
-        self._claims.release(key)
+        self._locks.release(key)
         return False
 
     def store(self, record: Record) -> None:
@@ -169,7 +169,7 @@ class ClaimedCells:
         with self._explain_write_errors():
             store.write_record(self._folder, record)
         self._finished.add(record)
-        self._claims.release(record.key)
+        self._locks.release(record.key)
         self._progress.finished(record)
         self._plan.check(record)
 
@@ -178,7 +178,7 @@ class ClaimedCells:
         announced = False
         while self._elsewhere:
             with self._explain_write_errors():
-                free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
+                free = [job for key, job in self._elsewhere.items() if self._locks.take(key)]
             for job in free:
                 del self._elsewhere[job.cell.key]
             unfinished = [job for job in free if self.wanted(job)]

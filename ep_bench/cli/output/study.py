@@ -172,7 +172,7 @@ def _not_ok_lines(rows: list[store.Row]) -> Iterator[str]:
 
 
 def _running_lines(folder: Path) -> Iterator[str]:
-    from ep_bench.runner.claims import running
+    from ep_bench.runner.cell_locks import running
 
     for run in running(folder):
-        yield f"  running: process {run.pid} on {run.host} since {run.started}, {len(run.cells)} cells claimed"
+        yield f"  running: process {run.pid} on {run.host} since {run.started}, {run.cells} cells"
