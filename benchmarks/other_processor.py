@@ -19,7 +19,7 @@ from typing import Any
 
 from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
-from ep_bench.runner.stored_cells import seconds_of, stored_job
+from ep_bench.runner.recompute import seconds_of, stored_job
 from ep_bench.runner.verify import equality
 from ep_bench.types import UNCONVERGED
 

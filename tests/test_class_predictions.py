@@ -8,7 +8,7 @@ from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 
 from ep_bench import scoring
 from ep_bench.predictions import ClassLabels, ClassProbabilities, PointPrediction, Predictive, missing_density
-from ep_bench.runner import non_finite
+from ep_bench.runner.cell import why_not_finite
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.4, 0.4, 0.2], [0.0, 1.0, 0.0]])
 
@@ -99,10 +99,10 @@ def test_scores_of_rows_have_the_scores_as_means() -> None:
 def test_an_impossible_class_is_named() -> None:
     prediction = ClassProbabilities(P)
     assert scoring.score(prediction, np.array([0.0, 2.0, 0.0, 2.0]))["ll"] == -np.inf
-    assert non_finite.reason(prediction, np.array([0.0, 2.0, 0.0, 2.0]), ["a", "b", "c"]) == (
+    assert why_not_finite(prediction, np.array([0.0, 2.0, 0.0, 2.0]), ["a", "b", "c"]) == (
         "1 of 4 test points belong to classes with predicted probability 0: c"
     )
-    assert non_finite.reason(prediction, np.array([0.0, 2.0, 0.0, 1.0]), ["a", "b", "c"]) == ""
+    assert why_not_finite(prediction, np.array([0.0, 2.0, 0.0, 1.0]), ["a", "b", "c"]) == ""
 
 
 def test_labels_alone_have_an_error_rate_and_no_more() -> None:
@@ -116,10 +116,10 @@ def test_labels_alone_have_an_error_rate_and_no_more() -> None:
 def test_what_makes_scores_not_finite_is_named() -> None:
     y = np.zeros(3)
     prediction = Predictive.gaussian([np.nan, 0.0, np.nan], [1.0, 0.0, np.inf])
-    assert non_finite.reason(prediction, y, ()) == (
+    assert why_not_finite(prediction, y, ()) == (
         "2 of 3 predictive means are not finite, 1 of 3 predictive standard deviations are 0"
     )
-    assert non_finite.reason(PointPrediction(np.array([np.inf, 0.0, 0.0])), y, ()) == (
+    assert why_not_finite(PointPrediction(np.array([np.inf, 0.0, 0.0])), y, ()) == (
         "1 of 3 predictive means are not finite"
     )
-    assert non_finite.reason(Predictive.gaussian(y, y + 1.0), y, ()) == ""
+    assert why_not_finite(Predictive.gaussian(y, y + 1.0), y, ()) == ""

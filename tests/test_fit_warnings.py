@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, methods
 from ep_bench.estimator import estimator_class
-from ep_bench.runner.records import unconverged
+from ep_bench.runner.jobs import unconverged
 from tests import restless
 
 X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)

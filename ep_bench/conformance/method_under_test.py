@@ -15,7 +15,7 @@ import numpy as np
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.errors import UserError
-from ep_bench.runner.records import seed_globals
+from ep_bench.runner.jobs import seed_globals
 from ep_bench.types import Array, Task
 
 SEED = 11

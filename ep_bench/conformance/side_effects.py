@@ -18,7 +18,7 @@ from ep_bench.conformance.basics import difference
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import ordinary
 from ep_bench.conformance.method_under_test import ExampleRows, MethodError, MethodUnderTest
-from ep_bench.runner.records import seed_globals
+from ep_bench.runner.jobs import seed_globals
 from ep_bench.types import Array
 
 

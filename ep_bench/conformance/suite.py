@@ -15,8 +15,7 @@ from typing import Any
 
 from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, checks
 from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, from_plain
-from ep_bench.errors import UserError
-from ep_bench.processes.failures import CellError
+from ep_bench.errors import CellError, UserError
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.warm_server import Child, ChildLostError, ServerLostError, WarmServer, ending
 from ep_bench.types import Task

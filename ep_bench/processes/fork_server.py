@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler, recv_handle
 from typing import Any, NamedTuple, NoReturn
 
-from ep_bench.processes.failures import Failure, one_line
+from ep_bench.errors import Failure, one_line
 from ep_bench.processes.tree import adopt_orphans, end_with_parent, kill_descendants
 
 

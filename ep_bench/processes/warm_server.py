@@ -15,7 +15,7 @@ from multiprocessing.reduction import send_handle
 from pathlib import Path
 from typing import IO, Any
 
-from ep_bench.processes.failures import CellError
+from ep_bench.errors import CellError
 from ep_bench.processes.fork_server import Answer, ChildRequest
 from ep_bench.processes.tree import kill_descendants
 

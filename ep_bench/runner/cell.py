@@ -6,22 +6,30 @@ The method is in a process of its own (``method_process``). All scores are compu
 from __future__ import annotations
 
 import math
+import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ep_bench import data, scoring, tuning
-from ep_bench.predictions import missing_density
-from ep_bench.processes.failures import CellError, Failure, one_line
+from ep_bench.errors import CellError, Failure, one_line
+from ep_bench.predictions import (
+    AnyPrediction,
+    ClassLabels,
+    ClassProbabilities,
+    DensityPrediction,
+    Predictive,
+    QuantilePrediction,
+    missing_density,
+)
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
-from ep_bench.runner import non_finite, prediction_grid, tune_cell
-from ep_bench.runner.jobs import Job
+from ep_bench.runner import fit_notes
+from ep_bench.runner.jobs import CHANGED, Job, blank_record, fail, unconverged
 from ep_bench.runner.method_process import CellMethod, MethodSetup
-from ep_bench.runner.records import CHANGED, blank_record, fail, unconverged
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
 TRAINING_BLOCK = 4096  # training points per prediction when the training scores are computed
@@ -69,9 +77,9 @@ def _fit_and_score(
     X, y, test = dataset.X[split.train], dataset.y[split.train], dataset.X[split.test]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test)}
     record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
-    record.row["compile_seconds"] = method.load(list(tune_cell.variants(job)), job.tune is None)
+    record.row["compile_seconds"] = method.load(list(variants(job)), job.tune is None)
     started()
-    method.build(job.options if job.tune is None else tune_cell.choose(record, job, X, y, method))
+    method.build(job.options if job.tune is None else tuned_options(record, job, X, y, method))
     fit = method.fit(X, y)
     record.row |= {"fit_seconds": fit.seconds, "fit_cpu_seconds": fit.cpu_seconds}
     record.trace = fit.trace
@@ -96,13 +104,13 @@ def _score(record: Record, job: Job, dataset: Dataset, split: Split, prediction:
     if wrong:
         for name in wrong:
             del record.row[name]
-        why = non_finite.reason(prediction, y[split.test], dataset.classes)
+        why = why_not_finite(prediction, y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(wrong)}" + (f": {why}" if why else ""))
     _refuse_impossible(record, scores)
     by_row = scoring.by_row(prediction, y[split.test])
     record.row |= _tail_scores(by_row, X[split.train], X[split.test])
     record.notes |= row_scores.note(by_row)
-    grid = prediction_grid.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
+    grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
     if grid is not None:
         record.notes["curve"] = grid
 
@@ -168,3 +176,98 @@ def _refuse_changed_method(job: Job, method: CellMethod) -> None:
 @lru_cache(maxsize=2)
 def _load(ref: DatasetRef) -> Dataset:
     return data.load(ref)
+
+
+def tuned_options(record: Record, job: Job, X: Array, y: Array, method: CellMethod) -> dict[str, Any]:
+    """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
+
+    Raises CellError if every trial failed, or if the score is the log density and the method has no density.
+    """
+    tune = job.tune or {}
+    scorer = _ValidationScorer(job, X, y, method)
+    started, cpu = time.perf_counter(), method.cpu_seconds() + time.process_time()
+    found = tuning.search(
+        scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
+    )
+    record.row["tune_seconds"] = time.perf_counter() - started
+    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.process_time() - cpu
+    record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
+    if found.best is None:
+        reason, count = found.usual_reason()
+        message = f"all {tune['trials']} trials failed, {count} of them: {reason}"
+        raise CellError("failed", message, scorer.traceback)
+    return {**job.options, **found.options}
+
+
+class _ValidationScorer:
+    """Scores options on the validation points. An exception of the method is an outcome; the traceback of the latest is kept."""
+
+    def __init__(self, job: Job, X: Array, y: Array, method: CellMethod) -> None:
+        self._job, self._X, self._y, self._method = job, X, y, method
+        self._name = (job.tune or {})["score"]
+        self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
+        self.traceback = ""
+
+    def __call__(self, options: Mapping[str, Any]) -> tuple[float | None, str]:
+        """Return the score of options, None if they fail, and the reason, or that the fit did not converge."""
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("default")
+            try:
+                scores = self._scores(options)
+            except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
+                failure = Failure.of(error)
+                self.traceback = failure.traceback
+                return None, failure.reason
+        if self._name not in scores:
+            other = "rmse" if "rmse" in scores else "error_rate"
+            message = f"the method has no density, which the score needs; set `score: {other}` in `tune`"
+            raise CellError("failed", message)
+        return scores[self._name], unconverged(warned, self._job.use)
+
+    def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
+        self._method.build({**self._job.options, **options}, self._name == "rmse")
+        self._method.fit(self._X[self._fitting], self._y[self._fitting])
+        return scoring.main_scores(self._method.predict(self._X[self.validation]).prediction, self._y[self.validation])
+
+
+def _start(job: Job, method: CellMethod) -> dict[str, Any]:
+    """Return the starting options of the search: those given, else the defaults."""
+    return {**method.defaults((job.tune or {})["space"].keys()), **job.options}
+
+
+def variants(job: Job) -> Iterator[dict[str, Any]]:
+    """Yield the options of a cell; if tuned, also these with each choice in turn, which may need other kernels."""
+    yield dict(job.options)
+    for name, entry in (job.tune or {"space": {}})["space"].items():
+        for value in entry.get("choice", ()):
+            yield {**job.options, name: value}
+
+
+def why_not_finite(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
+    """Return what makes scores at test targets y (N,) not finite, in words; empty if it is something else.
+
+    In classification these are test classes with predicted probability 0, in regression means, standard deviations,
+    quantiles, or log densities where the former are finite.
+    """
+    if isinstance(prediction, ClassProbabilities):
+        is_zero = np.isneginf(prediction.logpdf(y))
+        if not is_zero.any():
+            return ""
+        classes = ", ".join(names[index] for index in np.unique(prediction.indices(y)[is_zero]))
+        return (
+            f"{is_zero.sum()} of {len(is_zero)} test points belong to classes with predicted probability 0: {classes}"
+        )
+    if isinstance(prediction, ClassLabels):
+        return ""
+    is_finite = np.isfinite(np.asarray(prediction.mean()))
+    found: list[tuple[Any, str]] = [(~is_finite, "predictive means are not finite")]
+    if isinstance(prediction, QuantilePrediction):
+        found += [(~np.isfinite(prediction.given).all(axis=0), "points have predictive quantiles that are not finite")]
+    if isinstance(prediction, Predictive | DensityPrediction):
+        deviations = np.asarray(prediction.std())
+        # Infinite ones are allowed, as of a Student-t distribution.
+        found += [(np.isnan(deviations) & is_finite, "predictive standard deviations are NaN")]
+        found += [(deviations == 0.0, "predictive standard deviations are 0")]
+        is_known = is_finite & ~np.isnan(deviations) & (deviations != 0.0)
+        found += [(~np.isfinite(prediction.logpdf(y)) & is_known, "log densities of test targets are not finite")]
+    return ", ".join(f"{wrong.sum()} of {len(y)} {what}" for wrong, what in found if wrong.any())

@@ -1,13 +1,27 @@
-"""The jobs that are sent to a supervisor: cells of a study, and parts of an experiment."""
+"""Jobs, the records of their outcome, and what the plans of cells and of experiments have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import random
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from ep_bench import methods
-from ep_bench.types import Cell, DatasetRef, SplitScheme
+from ep_bench.errors import one_line
+from ep_bench.estimator.source_code import source_hash
+from ep_bench.results import store
+from ep_bench.results.neighbours import Neighbour
+from ep_bench.results.provenance import environment
+from ep_bench.results.selection import Wanted, matches, no_match, selection
+from ep_bench.spec import Study
+from ep_bench.types import UNCONVERGED, Cell, DatasetRef, Record, SplitScheme
 
 
 @dataclass(frozen=True)
@@ -55,3 +69,135 @@ class PartJob:
 
 
 AnyJob = Job | PartJob
+
+
+# Beginnings of the reasons of cells that failed because of the machine, not of the method. Such cells are run again.
+KILLED, LOST = "killed from outside", "its worker was lost"
+CHANGED = "changed since the plan was made"
+INFRASTRUCTURE = (KILLED, LOST, CHANGED)
+
+
+def blank_record(job: AnyJob) -> Record:
+    """Return the record of a cell before it is computed."""
+    cell = job.cell
+    row: dict[str, Any] = {
+        "study": job.study,
+        "method": cell.method,
+        "dataset": cell.dataset,
+        "split": cell.split,
+        "seed": cell.seed,
+        "cell": cell.key,
+        "status": "ok",
+        "reason": "",
+    }
+    source = {"source": source_hash(job.use)} if isinstance(job, Job) and not job.external else {}
+    provenance = {**environment(), **source, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return Record(row, dict(cell.factors), provenance)
+
+
+def fail(record: Record, status: str, reason: str, traceback: str = "") -> None:
+    """Mark a record as not ok, with a reason of one line."""
+    record.row |= {"status": status, "reason": one_line(reason)}
+    record.traceback = traceback
+
+
+def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:
+    """Return the reason of a method that issued a ``ConvergenceWarning`` as in scikit-learn, empty if none did.
+
+    The name of the method at the beginning of the message is removed, because the row already has it.
+    """
+    found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
+    first = next(found, "").removeprefix(f"{use}: ")
+    return f"{UNCONVERGED}: {' '.join(first.split())[:200]}" if first else ""
+
+
+def seed_globals(seed: int) -> None:
+    """Seed the global random generators, which external methods may use."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A job and its state, with the reason.
+
+    The states are ``done``, ``failed`` (finished, not ok), ``elsewhere`` (finished in the folder of another study),
+    ``missing`` and ``stale``.
+    """
+
+    job: Any  # Job or PartJob
+    state: str
+    why: str = ""
+    old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
+    source: Neighbour | None = None  # the folder of another study that has the cell, finished or failed
+
+
+@dataclass
+class BasePlan:
+    """The cells of a study, or the parts of an experiment, with what a run and the command line need of them."""
+
+    study: Study
+    folder: Path
+    cells: list[PlannedCell]
+    stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
+    finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
+    whole: Self | None = None  # the plan before a selection
+
+    unit: ClassVar[str] = "cells"
+    table: ClassVar[str] = store.RESULTS
+
+    def to_run(self, *, retry_failed: bool = False) -> list[AnyJob]:
+        """Return the unfinished jobs, the longest first."""
+        wanted = {"missing", "stale", "failed"} if retry_failed else {"missing", "stale"}
+        # By hash: a configuration with two labels is run once.
+        jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
+        return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
+
+    def absent(self, *, retry_failed: bool = False) -> list[str]:  # noqa: ARG002 of those to run
+        """Return the data sets of cells to run whose files are missing on this machine."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """Return warnings about the study and its results."""
+        return []
+
+    def left_out(self) -> list[dict[str, str]]:
+        """Return the selected combinations of method and data set that the study leaves out, with reasons."""
+        return []
+
+    def select(self, patterns: Sequence[str]) -> Self:
+        """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
+
+        Raises UserError for an invalid pattern, or if no cell of the study matches.
+        """
+        wanted, labels = selection(patterns), self.study.labels()
+
+        def named(planned: PlannedCell) -> list[dict[str, Any]]:
+            cell = vars(planned.job.cell)
+            return [{**cell, "method": label} for label in labels.get(cell["method"], [cell["method"]])]
+
+        kept = [planned for planned in self.cells if any(matches(cell, wanted) for cell in named(planned))]
+        if not kept:
+            raise no_match(wanted, (cell for planned in self.cells for cell in named(planned)))
+        return self._restricted(kept, wanted)
+
+    def _restricted(self, kept: list[PlannedCell], wanted: Wanted) -> Self:  # noqa: ARG002
+        return replace(self, cells=kept, whole=self)
+
+    def statuses(self) -> Counter[str]:
+        """Return the number of cells by status, or ``missing``."""
+        rows = (self.finished.rows.get(planned.job.cell.key) for planned in self.cells)
+        return Counter(row["status"] if row else "missing" for row in rows)
+
+    def begin(self) -> None:
+        """Prepare the results folder for a run."""
+
+    def take_over(self, *, failed: bool) -> Counter[str]:  # noqa: ARG002
+        """Copy finished cells of other studies; return their number by the name of the folder."""
+        return Counter()
+
+    def check(self, record: Record) -> None:
+        """Raise UserError if a finished job shows that no further job is worth running."""
+
+    def save(self, *, with_curves: bool = True) -> None:
+        """Write the finished cells to the tables of the folder."""

@@ -32,9 +32,8 @@ from ep_bench.predictions import (
 )
 from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
 from ep_bench.processes.warm_server import Child
-from ep_bench.runner import chain_summary
-from ep_bench.runner.jobs import Job
-from ep_bench.runner.records import seed_globals
+from ep_bench.runner import fit_notes
+from ep_bench.runner.jobs import Job, seed_globals
 from ep_bench.types import Array, Dataset, Task
 
 Options = Mapping[str, Any]
@@ -165,7 +164,7 @@ class CellMethod:
 
     def summary(self, X: Array) -> Summary:
         """Return what the model states of its fit, for test inputs X (n, d)."""
-        found = chain_summary.of(self._model, X) | ({} if self._is_class else chain_summary.of_fit(self._model))
+        found = fit_notes.of(self._model, X) | ({} if self._is_class else fit_notes.of_fit(self._model))
         has_criterion = found.get("diagnostics", {}).get("r_hat_test_rows") is not None
         met = getattr(self._model, "converged_", True if has_criterion else None)
         return Summary(found, None if met is None else bool(met))

@@ -16,11 +16,9 @@ from ep_bench.errors import UserError, joined
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.selection import Wanted, matches
 from ep_bench.results.writers import sole_writer
-from ep_bench.runner.base_plan import BasePlan
-from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
+from ep_bench.runner.earlier_results import EarlierResults, criterion_of, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
-from ep_bench.runner.jobs import Job
-from ep_bench.runner.take_over import take_over
+from ep_bench.runner.jobs import BasePlan, Job, PlannedCell
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 

@@ -13,8 +13,7 @@ from typing import Any
 from ep_bench.errors import UserError
 from ep_bench.processes.tree import end_with_process, ignoring_interrupts
 from ep_bench.runner import supervisor
-from ep_bench.runner.jobs import AnyJob
-from ep_bench.runner.records import LOST, blank_record, fail
+from ep_bench.runner.jobs import LOST, AnyJob, blank_record, fail
 from ep_bench.types import Record
 
 BACKENDS = ("loky", "dask")

@@ -14,9 +14,8 @@ from typing import Self
 from ep_bench import data
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.runner.base_plan import BasePlan
 from ep_bench.runner.cell_locks import CellLocks
-from ep_bench.runner.jobs import AnyJob
+from ep_bench.runner.jobs import AnyJob, BasePlan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
 from ep_bench.types import Record

@@ -8,6 +8,7 @@ run. A supervisor keeps one warm fork server for all of its cells.
 from __future__ import annotations
 
 import atexit
+import json
 import shutil
 import signal
 import tempfile
@@ -19,17 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data
-from ep_bench.processes.failures import Failure
+from ep_bench.errors import Failure
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.tree import end_with_process
 from ep_bench.processes.warm_server import ChildLostError, ServerLostError, WarmServer, ending
-from ep_bench.runner.cell import keep_dataset, run_cell
+from ep_bench.runner.cell import keep_dataset, run_cell, variants
 from ep_bench.runner.cell_limits import LimitWatch
-from ep_bench.runner.jobs import AnyJob, Job, PartJob
+from ep_bench.runner.jobs import KILLED, LOST, AnyJob, Job, PartJob, blank_record, fail
 from ep_bench.runner.method_process import MethodSetup, RemoteMethod
-from ep_bench.runner.part import run_part
-from ep_bench.runner.records import KILLED, LOST, blank_record, fail
-from ep_bench.runner.tune_cell import variants
 from ep_bench.types import Dataset, DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
@@ -227,3 +225,27 @@ def abandon(tag: str) -> None:
     """Kill the processes of a job whose result is no longer awaited."""
     for each in [each for each in _all if each.tag == tag]:
         each.abandon()
+
+
+VALUE = "value"  # the note of a record with the value of its part, a JSON text
+
+
+def run_part(job: PartJob, server: WarmServer, work_begins: Callable[[], None]) -> Record:
+    """Run a part and return its record; a value with a ``failure`` is kept, and the part counts as failed.
+
+    Raises ChildLostError if the process is lost.
+    """
+    record = blank_record(job)
+    try:
+        request = ChildRequest("ep_bench.experiments.parts:ServedExperiment")
+        child = server.start(request, job.experiment, job.options, job.seed, job.base)
+        work_begins()
+        value, record.row["fit_seconds"], record.row["fit_cpu_seconds"] = child.ask("part", job.cell.split)
+    except Exception as error:  # noqa: BLE001 code of a method may raise any exception; the record stores it
+        failure = Failure.of(error)
+        fail(record, failure.status, failure.reason, failure.traceback)
+        return record
+    record.notes[VALUE] = json.dumps(value)
+    if isinstance(value, dict) and value.get("failure"):
+        fail(record, "failed", str(value["failure"]), str(value.get("traceback", "")))
+    return record

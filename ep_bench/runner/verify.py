@@ -24,7 +24,7 @@ from ep_bench.results.provenance import same_arithmetic
 from ep_bench.results.selection import labelled_cells, matches, no_match, selection
 from ep_bench.runner.jobs import AnyJob, Job
 from ep_bench.runner.pool import run_jobs
-from ep_bench.runner.stored_cells import seconds_of, stored_job
+from ep_bench.runner.recompute import seconds_of, stored_job
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, UNCONVERGED, Equality
 
 RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose results are exact

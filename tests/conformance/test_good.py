@@ -8,7 +8,7 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.conformance.checks import CHECKS
-from ep_bench.runner.records import seed_globals
+from ep_bench.runner.jobs import seed_globals
 from tests.conformance.support import FAST, QUICK, findings, having, outcomes
 
 KERNELS = "sklearn.gaussian_process.kernels"

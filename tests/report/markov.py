@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.runner import chain_summary
+from ep_bench.runner import fit_notes
 from ep_bench.types import Array
 
 
@@ -42,4 +42,4 @@ def sampled(seed: int, *, apart: float = 0.0, count: int = 4, draws: int = 500) 
         "ess_bulk_noise_deviation": 1500.0 / worse**3, "ess_bulk_log_joint": 650.0, "divergences": 2.0 * apart,
         "acceptance": 0.81 + 0.01 * rng.random(), "step_size": 0.012, "gradients": 120_000.0,
     }  # fmt: skip
-    return chain_summary.of(Fitted(found, diagnostics), np.zeros((2, 1)))
+    return fit_notes.of(Fitted(found, diagnostics), np.zeros((2, 1)))

@@ -12,7 +12,7 @@ import pytest
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, store
-from ep_bench.runner import chain_summary
+from ep_bench.runner import fit_notes
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
@@ -34,7 +34,7 @@ def jobs_of(folder: Path, method: str) -> list[Job]:
 
 
 def kept(**found: object) -> dict[str, object]:
-    return chain_summary.of(SimpleNamespace(**found), np.zeros((2, 1)))
+    return fit_notes.of(SimpleNamespace(**found), np.zeros((2, 1)))
 
 
 def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
     assert record.row["status"] == "ok"
     level = record.notes["chains"]["level"]
     assert level["draws"] == 1000
-    assert [len(values) for values in level["values"]] == [chain_summary.DRAWS] * 3
+    assert [len(values) for values in level["values"]] == [fit_notes.DRAWS] * 3
     assert record.notes["diagnostics"].keys() == {"r_hat_level", "divergences", "ess_bulk_level"}
     assert record.notes["diagnostics"]["ess_bulk_level"] is None  # it was NaN
     assert record.notes["diagnostics"]["divergences"] == 0.0
@@ -55,7 +55,7 @@ def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
 def test_scores_do_not_depend_on_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "walk")[0]
     whole = run_cell(job)
-    monkeypatch.setattr(chain_summary, "of", lambda *_: {})
+    monkeypatch.setattr(fit_notes, "of", lambda *_: {})
     plain = run_cell(job)
     assert "chains" in whole.notes
     assert "chains" not in plain.notes

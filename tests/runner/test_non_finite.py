@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ep_bench.predictions import AnyPrediction, DensityPrediction, Predictive, QuantilePrediction
-from ep_bench.runner.non_finite import reason
+from ep_bench.runner.cell import why_not_finite as reason
 
 NAN, INF = float("nan"), float("inf")
 WIDE = stats.t(1.5, np.zeros(2), np.ones(2))  # its standard deviation is infinite

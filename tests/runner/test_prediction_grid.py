@@ -12,7 +12,7 @@ from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import curves, store
-from ep_bench.runner import prediction_grid
+from ep_bench.runner import fit_notes
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
@@ -79,13 +79,13 @@ def test_a_cell_with_one_input_keeps_what_the_method_predicts_beyond_the_data(tm
     cubic = data.load_dataset("cubic")
     train, test = data.standard_split(20, 1)
     width = np.ptp(cubic.X)
-    assert len(kept["grid"]) == len(kept["mean"]) == len(kept["std"]) == len(kept["truth"]) == prediction_grid.POINTS
+    assert len(kept["grid"]) == len(kept["mean"]) == len(kept["std"]) == len(kept["truth"]) == fit_notes.POINTS
     assert kept["grid"][0] == pytest.approx(cubic.X.min() - 0.25 * width, rel=1e-5)
     assert kept["grid"][-1] == pytest.approx(cubic.X.max() + 0.25 * width, rel=1e-5)
     np.testing.assert_allclose(kept["x_train"], cubic.X[train, 0], rtol=1e-5)
     np.testing.assert_allclose(kept["y_test"], cubic.y[test], rtol=1e-5)
     model = Estimator("pbp", random_state=job.cell.seed).fit(cubic.X[train], cubic.y[train])
-    grid = np.linspace(cubic.X.min() - 0.25 * width, cubic.X.max() + 0.25 * width, prediction_grid.POINTS)
+    grid = np.linspace(cubic.X.min() - 0.25 * width, cubic.X.max() + 0.25 * width, fit_notes.POINTS)
     mean, std = model.predict(grid[:, None], return_std=True)
     np.testing.assert_allclose(kept["mean"], mean, rtol=1e-5)
     np.testing.assert_allclose(kept["std"], std, rtol=1e-5)
@@ -96,7 +96,7 @@ def test_a_cell_with_one_input_keeps_what_the_method_predicts_beyond_the_data(tm
 def test_scores_and_hashes_do_not_depend_on_the_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "pbp")[0]
     drawn = run_cell(job)
-    monkeypatch.setattr(prediction_grid, "over_grid", lambda *_: None)
+    monkeypatch.setattr(fit_notes, "over_grid", lambda *_: None)
     plain = run_cell(job)
     assert "curve" in drawn.notes
     assert "curve" not in plain.notes
@@ -136,7 +136,7 @@ def test_a_user_csv_has_no_true_function_and_many_points_are_thinned(tmp_path: P
     job = jobs_of(tmp_path, "ep_bench.baselines:ConstantRegressor", "{name: own, csv: own.csv, target: y}")[0]
     kept = run_cell(job).notes["curve"]
     assert kept["truth"] is None
-    assert len(kept["x_train"]) == prediction_grid.ROWS
+    assert len(kept["x_train"]) == fit_notes.POINTS_KEPT
     assert len(kept["x_test"]) == 100
 
 

@@ -14,8 +14,8 @@ from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
 from ep_bench.results.writers import sole_writer
+from ep_bench.runner.jobs import LOST
 from ep_bench.runner.plan import make_plan
-from ep_bench.runner.records import LOST
 from ep_bench.runner.run import _export_known, _write_lock
 from ep_bench.spec import read_study
 from tests.commands import cells_in_this_process, ep_bench

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from ep_bench import Estimator, adapters, data, estimator, tuning
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.runner import execute, tune_cell
+from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
@@ -257,8 +257,8 @@ def test_kernels_of_every_choice_are_compiled_before_the_clock_starts(
         "warm_up",
         lambda use, options, task: events.append(options["hidden"]) or warm_up(use, options, task),
     )
-    monkeypatch.setattr(tune_cell.tuning, "search", lambda *a, **k: events.append("search") or search(*a, **k))
+    monkeypatch.setattr(cell.tuning, "search", lambda *a, **k: events.append("search") or search(*a, **k))
     entry = "{use: pbp, epochs: 1, tune: {trials: 2, space: {hidden: [[4], [4, 4]]}}}"
-    record = execute.run_cell(plan_of(folder, entry).cells[0].job, lambda: events.append("started"))
+    record = cell.run_cell(plan_of(folder, entry).cells[0].job, lambda: events.append("started"))
     assert record.row["status"] == "ok"
     assert events == [[50], [4], [4, 4], "started", "search"]

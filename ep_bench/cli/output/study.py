@@ -14,7 +14,7 @@ from ep_bench.results import store
 from ep_bench.runner.progress import clock
 
 if TYPE_CHECKING:
-    from ep_bench.runner.base_plan import BasePlan
+    from ep_bench.runner.jobs import BasePlan
 
 _STATES = ("done", "failed", "elsewhere", "stale", "missing")
 _MAX_LISTED = 20  # cells that `status` lists if they are not ok

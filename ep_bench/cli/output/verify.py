@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ep_bench.cli.output.text import columns, paragraph
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.runner import verify_experiment as experiments
+from ep_bench.runner.recompute import experiment_differences, experiment_seconds
 from ep_bench.runner.verify import Difference, Sample, Verification, verify
 
 _HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")
@@ -50,13 +50,13 @@ def verify_folders(
 def _experiment(study: store.StudyResults, jobs: int, left: float) -> Verification:
     """Verify an experiment if its stored time is known and at most ``left`` seconds, or if there is no limit."""
     outcome = Verification(str(study.folder))
-    expected = experiments.seconds_of(study)
+    expected = experiment_seconds(study)
     if math.isfinite(left) and (expected is None or expected > left):
         outcome.untried = 1
         return outcome
     started = time.monotonic()
     try:
-        found = experiments.differences(study, jobs)
+        found = experiment_differences(study, jobs)
     except UserError as error:
         outcome.impossible.append(str(error))
         return outcome

@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from ep_bench.errors import UserError
+from ep_bench.errors import Failure, UserError
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
 from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
 from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
-from ep_bench.processes.failures import Failure
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")

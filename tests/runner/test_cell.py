@@ -15,10 +15,11 @@ from ep_bench.estimator import warm_up
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
 from ep_bench.results.integrity import impossible
-from ep_bench.runner import execute
+from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
-from ep_bench.runner.chain_summary import of_fit
+from ep_bench.runner.fit_notes import of_fit
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.method_process import CellMethod
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.spec import read_study
@@ -65,26 +66,29 @@ def test_tail_scores_omit_repeated_inputs() -> None:
     train = np.array([[0.0, 1.0], [2.0, 3.0]])
     test = np.array([[2.0, 3.0], [3.0, 2.0], [-0.0, 1.0], [2.0, 3.1]])
     ll = np.array([-1.0, -2.0, -4.0, -8.0])
-    assert execute._tail_scores({"ll": ll}, train, test) == {"ll_min": -8.0, "ll_unseen": -5.0}
-    assert execute._tail_scores({"ll": ll[:1]}, train, test[:1]) == {"ll_min": -1.0}
-    assert execute._tail_scores({}, train, test) == {}
+    assert cell._tail_scores({"ll": ll}, train, test) == {"ll_min": -8.0, "ll_unseen": -5.0}
+    assert cell._tail_scores({"ll": ll[:1]}, train, test[:1]) == {"ll_min": -1.0}
+    assert cell._tail_scores({}, train, test) == {}
 
 
 @pytest.mark.parametrize(
     ("attributes", "diagnostics", "expected"),
     [
-        ({}, {}, {}),
-        ({"converged_": None}, {}, {}),
-        ({"converged_": np.True_}, {}, {"converged": "true"}),
-        ({"converged_": False}, {}, {"converged": "false"}),
-        ({}, {"r_hat_test_rows": 1.01}, {"r_hat": 1.01, "converged": "true"}),
-        ({}, {"r_hat_test_rows": None}, {}),
+        ({}, {}, None),
+        ({"converged_": None}, {}, None),
+        ({"converged_": np.True_}, {}, True),
+        ({"converged_": False}, {}, False),
+        ({}, {"r_hat_test_rows": 1.01}, True),
+        ({"converged_": False}, {"r_hat_test_rows": 1.01}, False),
+        ({}, {"r_hat_test_rows": math.nan}, None),
     ],
 )
 def test_convergence_of_a_fit(
-    attributes: dict[str, object], diagnostics: dict[str, float | None], expected: dict[str, object]
+    attributes: dict[str, object], diagnostics: dict[str, float | None], expected: bool | None
 ) -> None:
-    assert execute._convergence(SimpleNamespace(**attributes), diagnostics) == expected
+    method = CellMethod.__new__(CellMethod)
+    method._model, method._is_class = SimpleNamespace(diagnostics_=diagnostics, **attributes), True
+    assert method.summary(np.zeros((2, 1))).converged is expected
 
 
 def test_a_warning_of_the_method_means_that_it_did_not_converge(tmp_path: Path) -> None:
@@ -250,9 +254,9 @@ def test_scoring_training_points_in_blocks_gives_the_same_scores(
     (one,) = jobs_of(tmp_path, text)
     whole = run_cell(one).row
     sizes = []
-    score = execute.scoring.score_training
-    monkeypatch.setattr(execute, "TRAINING_BLOCK", block)
-    monkeypatch.setattr(execute.scoring, "score_training", lambda p, y: sizes.append(len(y)) or score(p, y))
+    score = cell.scoring.score_training
+    monkeypatch.setattr(cell, "TRAINING_BLOCK", block)
+    monkeypatch.setattr(cell.scoring, "score_training", lambda p, y: sizes.append(len(y)) or score(p, y))
     row = run_cell(one).row
     n = whole["n_train"]
     assert sizes == [min(block, n - start) for start in range(0, n, block)]
