@@ -124,6 +124,7 @@ class Lock(Form):
 
     study: str = ABSENT
     seed: int = ABSENT
+    seeds: int = ABSENT
     splits: Object = ABSENT
     datasets: dict[str, _Named] = ABSENT
     methods: dict[str, _Method] = ABSENT
@@ -229,12 +230,3 @@ class RowScores(Form):
 
     format: int
     cells: dict[str, dict[str, list[float]]]
-
-
-class Run(Form):
-    """The file of a run that holds claims."""
-
-    host: str
-    pid: int
-    started: str
-    machine: str = ABSENT

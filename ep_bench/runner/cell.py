@@ -200,7 +200,7 @@ def tuned_options(record: Record, job: Job, X: Array, y: Array, method: CellMeth
 
 
 class _ValidationScorer:
-    """Scores options on the validation points. An exception of the method is an outcome; the traceback of the latest is kept."""
+    """Scores options on the validation points. An exception of the method is an outcome; its traceback is kept."""
 
     def __init__(self, job: Job, X: Array, y: Array, method: CellMethod) -> None:
         self._job, self._X, self._y, self._method = job, X, y, method

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runner.test_execute import jobs_of
 
 from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
@@ -15,7 +16,6 @@ from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.cell import run_cell
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
-from tests.runner.test_execute import jobs_of
 
 QUICK = {"replications": 60, "thin": 8, "warmup": 60}
 RECTIFIED = {"cases": [{"label": "one"}]}
