@@ -169,23 +169,5 @@ def _send(connection: Connection, answer: Answer) -> None:
     connection.send_bytes(content)
 
 
-<<<<<<< HEAD
-def main(descriptor: int, preparation: str) -> NoReturn:
-    """Call ``module:function``, which imports what the forked processes need, and serve the connection."""
-    adopt_orphans()
-    # A method may send signals to its parent, which is this process. SIGKILL and SIGSTOP are noticed by the supervisor.
-    for number in signal.valid_signals() - _UNCATCHABLE - _CRASHES - {signal.SIGCHLD}:
-        with contextlib.suppress(OSError, ValueError):
-            signal.signal(number, signal.SIG_IGN)
-    control = Channel(descriptor, accepts_descriptors=True)
-    name, _, function = preparation.partition(":")
-    getattr(import_module(name), function)()
-    Server(control).serve()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
-=======
 if __name__ == "__main__":  # imported again under its own name, which the classes of answers need
     found("ep_bench.processes.fork_server:main")(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
->>>>>>> 0e99cbcc (One process path: every method is fitted in a child of a warm fork server, parts of experiments run as cells do, studies have seeds)
