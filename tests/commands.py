@@ -13,7 +13,8 @@ from unittest import mock
 from ep_bench import cli
 from ep_bench.runner import run, verify
 from ep_bench.runner.cell import run_cell
-from ep_bench.runner.jobs import Job
+from ep_bench.runner.jobs import AnyJob, PartJob
+from ep_bench.runner.supervisor import run_part
 from ep_bench.types import Record
 
 
@@ -39,11 +40,11 @@ def cells_in_this_process() -> Iterator[None]:
     """Run cells in this process, without limits, to save the start-up of a worker process."""
 
     def run_jobs(
-        jobs: Sequence[Job], *, wanted: Callable[[Job], bool] = lambda _: True, **_: object
+        jobs: Sequence[AnyJob], *, wanted: Callable[[AnyJob], bool] = lambda _: True, **_: object
     ) -> Iterator[Record]:
         for job in jobs:
             if wanted(job):
-                yield run_cell(job)
+                yield run_part(job) if isinstance(job, PartJob) else run_cell(job)
 
     with mock.patch.object(run, "run_jobs", run_jobs), mock.patch.object(verify, "run_jobs", run_jobs):
         yield

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.reduction import send_handle
 from pathlib import Path
@@ -172,6 +173,16 @@ class Child:
         if answer.failure is not None:
             raise CellError(answer.failure.status, answer.failure.reason, answer.failure.traceback)
         return answer.value
+
+
+class RemoteObject:
+    """The object in a child; calls of its methods are passed on."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._child.ask, name)
 
 
 def _tail(printed: IO[bytes]) -> str:

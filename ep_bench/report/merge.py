@@ -133,7 +133,7 @@ def read(folders: Sequence[Path]) -> list[store.StudyResults]:
     """Return the results of different folders, whose files are first updated from cell files."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     stamps = {folder: store.stamps(folder) for folder in different}
-    studies = [store.read_intact(folder, update=True) for folder in different]
+    studies = [store.read_intact(folder) for folder in different]
     for study in studies:
         if not stamps[study.folder]:
             continue  # without cell files, the folder has no other curves and scores than those that it stores

@@ -69,11 +69,10 @@ def _unprintable(lock: Mapping[str, Any]) -> str:
     return next((f"the label {label!r} has a control character" for label in labels if visible(label) != label), "")
 
 
-def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, Any]]:
+def lock_cells(lock: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the planned cells of a lock file, each as {cell, method, dataset, split, factors}.
 
-    Two cells have the same hash if one configuration has two labels. ``part`` is ``groups`` for the plan, or
-    ``superseded`` for replaced cells whose replacements are not finished yet.
+    Two cells have the same hash if one configuration has two labels.
     """
     try:
         return [
@@ -84,7 +83,7 @@ def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, 
                 "split": int(split),
                 "factors": {**group["factors"], "split": int(split)},
             }
-            for group in lock.get(part, ())
+            for group in lock.get("groups", ())
             for split, key in group["cells"].items()
         ]
     except (TypeError, KeyError, ValueError, AttributeError) as error:
@@ -104,20 +103,12 @@ def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> d
     return {"environments": environments, "provenance": [groups[name] for name in sorted(groups)]}
 
 
-def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str] | None]:
-    """Return the origins and the checksums of rows by hash; a lock of format 1 has no checksums (None).
-
-    There all rows have the environment of the lock. Without a lock, there is no checksum of any row. Raises UserError
-    if the entries cannot be read.
-    """
+def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str]]:
+    """Return the origins and the checksums of rows by hash. Raises UserError if the entries cannot be read."""
+    origins: dict[str, Origin] = {}
+    checksums: dict[str, str] = {}
     try:
-        if "provenance" not in lock:
-            if lock.get("format", 1) != 1 or not lock:
-                return {}, {}
-            return {cell["cell"]: _common_origin(lock, cell["factors"]) for cell in _all_cells(lock)}, None
-        origins: dict[str, Origin] = {}
-        checksums: dict[str, str] = {}
-        for entry in lock["provenance"]:
+        for entry in lock.get("provenance", ()):
             environment = lock["environments"][entry["environment"]]
             origin = Origin(entry["method"], entry["version"], entry["source"], environment)
             origins |= dict.fromkeys(entry["rows"], origin)
@@ -125,11 +116,3 @@ def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[st
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise UserError(f"the provenance cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
     return origins, checksums
-
-
-def _all_cells(lock: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return lock_cells(lock) + lock_cells(lock, "superseded")
-
-
-def _common_origin(lock: Mapping[str, Any], factors: Mapping[str, Any]) -> Origin:
-    return Origin(factors.get("method", ""), factors.get("version"), "", lock.get("environment", {}))

@@ -3,14 +3,14 @@
 The folder of a study has one file ``cells/<hash>.json`` per finished cell, with its trace and provenance, which is not
 committed. ``results.csv`` has one row per cell. ``study.lock.json`` is the plan with the factors behind each hash, and
 the checksum and the provenance of each row. These two are sufficient to resume in a fresh clone; ``curves`` adds the
-data of figures. A cell file contains a checksum of its content, so that a damaged file is detected. ``superseded.csv``
-keeps rows that a changed study has replaced.
+data of figures. A cell file contains a checksum of its content, so that a damaged file is detected.
+
+``run`` alone writes to a folder. Rows that leave ``results.csv`` because the study has changed, and have no cell file,
+are appended to ``superseded.csv``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -50,7 +50,6 @@ from ep_bench.results.lock_file import (
 )
 from ep_bench.results.missing_folder import no_folder, no_results
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
-from ep_bench.results.writers import sole_writer
 from ep_bench.types import Record
 
 __all__ = [
@@ -97,8 +96,7 @@ __all__ = [
 ]  # fmt: skip
 
 RESULTS, SUPERSEDED = "results.csv", "superseded.csv"
-# Copies of both tables if they have rows that do not match their checksums.
-DAMAGED = "results.damaged.csv", "superseded.damaged.csv"
+DAMAGED = "results.damaged.csv"  # copy of a table with rows that do not match their checksums
 _MAX_NAMED = 5  # suspect rows named in a message
 _UNKNOWN = Origin("", None, "", {})
 
@@ -132,10 +130,10 @@ class FinishedRows:
         rows = dict(self.rows)  # first: an origin is added before its row
         return replace(self, rows=rows, origins=dict(self.origins))
 
-    def lock_entries(self) -> dict[str, Any]:
-        """Return the entries of a lock file with the checksum and the provenance of each row."""
+    def lock_entries(self, planned: AbstractSet[str]) -> dict[str, Any]:
+        """Return the entries of a lock file with the checksum and the provenance of each planned row."""
         known = self.snapshot()
-        return provenance(known.origins, {key: checksum(row) for key, row in known.rows.items()})
+        return provenance(known.origins, {key: checksum(row) for key, row in known.rows.items() if key in planned})
 
 
 def _origin(record: Record) -> Origin:
@@ -145,32 +143,29 @@ def _origin(record: Record) -> Origin:
 
 
 def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows:
-    """Return the finished rows of a folder, from superseded.csv, results.csv and, if wanted, the cell files.
+    """Return the finished rows of a folder, from results.csv and, if wanted, the cell files.
 
-    Later sources have priority, but a row with status ``ok`` is never replaced by a failed one: a cell that failed here
-    may have been run on another machine. Damaged cell files and suspect rows are ignored and listed.
+    The cell files have priority, but a row with status ``ok`` is never replaced by a failed one: a cell that failed
+    here may have been run on another machine. Damaged cell files and suspect rows are ignored and listed.
     """
     found, lock = FinishedRows(), read_lock(folder) or {}
     origins, checksums = read_provenance(lock)
     planned = {cell["cell"] for cell in lock_cells(lock)}
-    check_size, errors = size_check(lock), []
-    for name in (SUPERSEDED, RESULTS):
-        rows, unreadable_rows = read_table(folder / name)
-        errors += [SuspectRow(name, str(error)) for error in unreadable_rows]
-        if unreadable_rows and checksums is None:
-            raise unreadable_rows[0]
-        for row in rows:
-            key = row["cell"]
-            reason = check_size(row) if key in planned or not planned else ""
-            reason = reason or ("" if checksums is None else _mismatch(row, checksums.get(key)))
-            if reason:
-                found.suspect.append(SuspectRow(name, reason, row["method"], row["dataset"], row["split"], key))
-            elif key not in found.rows or row["status"] == "ok" or found.rows[key]["status"] != "ok":
-                found.rows[key], found.origins[key] = row, origins.get(key, _UNKNOWN)
+    check_size = size_check(lock)
+    rows, unreadable_rows = read_table(folder / RESULTS)
+    errors = [SuspectRow(RESULTS, str(error)) for error in unreadable_rows]
+    for row in rows:
+        key = row["cell"]
+        reason = check_size(row) if key in planned or not planned else ""
+        reason = reason or _mismatch(row, checksums.get(key))
+        if reason:
+            found.suspect.append(SuspectRow(RESULTS, reason, row["method"], row["dataset"], row["split"], key))
+        else:
+            found.rows[key], found.origins[key] = row, origins.get(key, _UNKNOWN)
     for record in each_record(folder, found.damaged) if with_cell_files else ():
         found.add(record)
     altered = [row for row in found.suspect if row.cell not in found.rows]  # the others have a cell file
-    absent = _absent(lock, (checksums or {}).keys() - found.rows.keys() - {row.cell for row in altered})
+    absent = _absent(lock, checksums.keys() - found.rows.keys() - {row.cell for row in altered})
     found.suspect = altered + absent + (errors if altered or absent else [])
     return found
 
@@ -182,11 +177,10 @@ def _mismatch(row: Row, expected: str | None) -> str:
 
 
 def _absent(lock: Mapping[str, Any], keys: AbstractSet[str]) -> list[SuspectRow]:
-    """Return the rows that the lock file lists but no table contains."""
+    """Return the planned rows that the lock file lists but the table does not contain."""
     reason = f"the row is absent, but {LOCK} lists it"
     planned = {cell["cell"]: cell for cell in (lock_cells(lock) if keys else ()) if cell["cell"] in keys}
-    found = [SuspectRow(RESULTS, reason, c["method"], c["dataset"], c["split"], key) for key, c in planned.items()]
-    return found + [SuspectRow(SUPERSEDED, f"{key}: {reason}", cell=key) for key in sorted(keys - planned.keys())]
+    return [SuspectRow(RESULTS, reason, c["method"], c["dataset"], c["split"], key) for key, c in planned.items()]
 
 
 # A study's folder as a whole
@@ -229,45 +223,35 @@ def by_seed(lock: Mapping[str, Any], rows: Sequence[Row]) -> tuple[list[Row], li
 
 
 def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
-    """Update ``results.csv`` and the lock file from the cell files and the plan.
+    """Update ``results.csv`` and the lock file from the finished rows and the plan; return the rows of the plan.
 
-    Rows outside the plan go to ``superseded.csv``. The finished rows are read if omitted, which takes seconds for large
-    studies.
+    The finished rows are read if omitted, which takes seconds for large studies.
     """
     lock = read_lock(folder) or {}
     finished = finished_rows(folder) if finished is None else finished.snapshot()
     rows = current_rows(folder, lock, finished.rows)
-    _write_results(folder, lock, finished, rows)
+    if lock.get("groups"):
+        planned = {cell["cell"] for cell in lock_cells(lock)}
+        _keep_superseded(folder, planned)
+        plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
+        write_lock(folder, plan | finished.lock_entries(planned))
+        write_rows(folder / RESULTS, rows)
     return rows
 
 
-def _write_results(folder: Path, lock: Mapping[str, Any], finished: FinishedRows, rows: Sequence[Row]) -> None:
-    if not lock.get("groups"):
-        return
-    planned = {cell["cell"] for cell in lock_cells(lock)}
-    known = finished.rows
-    superseded = [row for key, row in known.items() if key not in planned]
-    plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
-    write_lock(folder, plan | finished.lock_entries())
-    # A row that moves from one table to the other is in both for a moment, so that no kill can lose it.
-    if (folder / SUPERSEDED).exists():
-        returning = [
-            known[row["cell"]] for row in read_table(folder / SUPERSEDED)[0] if row["cell"] in planned & known.keys()
-        ]
-        write_rows(folder / SUPERSEDED, superseded + returning)
-    elif superseded:
-        write_rows(folder / SUPERSEDED, superseded)
-    write_rows(folder / RESULTS, rows)
-    if (folder / SUPERSEDED).exists():
-        write_rows(folder / SUPERSEDED, superseded)
+def _keep_superseded(folder: Path, planned: AbstractSet[str]) -> None:
+    """Append rows that are not planned any more, and have no cell file, to ``superseded.csv``."""
+    dropped = {row["cell"]: row for row in read_table(folder / RESULTS)[0] if row["cell"] not in planned}
+    left = dropped.keys() - stamps(folder).keys()
+    if left:
+        kept = {row["cell"]: row for row in read_table(folder / SUPERSEDED)[0]}
+        write_rows(folder / SUPERSEDED, (kept | {key: dropped[key] for key in left}).values())
 
 
 def keep_damaged_table(folder: Path, finished: FinishedRows) -> None:
-    """Copy the tables with suspect rows, before a run replaces them."""
-    files = {row.file for row in finished.suspect}
-    for table, copy in zip((RESULTS, SUPERSEDED), DAMAGED, strict=True):
-        if table in files and (folder / table).exists():
-            shutil.copyfile(folder / table, folder / copy)
+    """Copy a table with suspect rows, before a run replaces it."""
+    if finished.suspect and (folder / RESULTS).exists():
+        shutil.copyfile(folder / RESULTS, folder / DAMAGED)
 
 
 def damage_warning(damaged: Sequence[Path]) -> str:
@@ -284,17 +268,12 @@ def suspect_warning(suspect: Sequence[SuspectRow]) -> str:
     """Return a warning about altered rows, empty if there are none."""
     if not suspect:
         return ""
-    copies = " and ".join(
-        copy
-        for table, copy in zip((RESULTS, SUPERSEDED), DAMAGED, strict=True)
-        if table in {row.file for row in suspect}
-    )
-    return f"warning: {_altered(suspect)}; cells of the study are run again, and the old table is kept as {copies}"
+    return f"warning: {_altered(suspect)}; cells of the study are run again, and the old table is kept as {DAMAGED}"
 
 
 def _altered(suspect: Sequence[SuspectRow]) -> str:
     names = "; ".join(map(str, suspect[:_MAX_NAMED])) + ("; ..." if len(suspect) > _MAX_NAMED else "")
-    what = "row" if any(row.cell or row.file in {RESULTS, SUPERSEDED} for row in suspect) else "file"
+    what = "row" if any(row.cell or row.file == RESULTS for row in suspect) else "file"
     count = f"{len(suspect)} {what}s were" if len(suspect) > 1 else f"1 {what} was"
     return f"{count} altered or removed after the run: {names}"
 
@@ -307,40 +286,22 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
     )
 
 
-def read_study(folder: Path, *, update: bool = False, with_cell_files: bool = True) -> StudyResults:
-    """Return the results in a folder, without reading its cell files if the tables are known to be complete.
-
-    With ``update``, the rows of cell files are first added to ``results.csv``, and an older lock file is brought to the
-    current format; nothing is written if rows are suspect or the folder is read-only. Raises UserError if the folder
-    has no results.
-    """
+def read_study(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
+    """Return the results in a folder. Raises UserError if the folder has none."""
     if not folder.is_dir():
         raise no_folder(folder, (LOCK, RESULTS))
-    before = _versions(folder) if update else None
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
         raise no_results(folder, (LOCK, RESULTS))
     lock, finished = lock or {}, finished_rows(folder, with_cell_files=with_cell_files)
     finished.suspect += suspect_files(folder, lock)
-    rows = current_rows(folder, lock, finished.rows)
-    if update and not finished.suspect and (stamps(folder) or lock.get("format") != FORMAT):
-        with contextlib.suppress(OSError), sole_writer(folder):  # a read-only folder can still be read
-            if _versions(folder) != before:
-                finished = finished_rows(folder)
-            rows = export(folder, finished)
-    rows, further = by_seed(lock, rows)
+    rows, further = by_seed(lock, current_rows(folder, lock, finished.rows))
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished, further)
 
 
-def _versions(folder: Path) -> tuple[dict[str, int], list[tuple[int, int, int]]]:
-    """Return the times of the cell files, and what changes if another process writes the tables or the lock file."""
-    paths = [path for path in (folder / LOCK, folder / RESULTS, folder / SUPERSEDED) if path.exists()]
-    return stamps(folder), [(found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, paths)]
-
-
-def read_intact(folder: Path, *, update: bool = False) -> StudyResults:
+def read_intact(folder: Path) -> StudyResults:
     """Return the results in a folder; raises UserError also if rows are suspect or cannot be checked."""
-    study = read_study(folder, update=update)
+    study = read_study(folder)
     if not study.lock:
         raise UserError(
             f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again to compute them",

@@ -75,7 +75,7 @@ class EarlierResults:
         if old is None:
             return PlannedCell(job, "missing", source=failed)
         why = "; ".join(differences(old["factors"], job.cell.factors))
-        return PlannedCell(job, "stale", why, old, source=failed)
+        return PlannedCell(job, "stale", why, source=failed)
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the estimated time of a cell in seconds, or None.
@@ -96,7 +96,7 @@ class EarlierResults:
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
-        """The finished cells of earlier plans, those of the latest plan last."""
+        """The finished cells of the latest plan."""
         return _finished_cells(self.lock, self.rows)
 
     @cached_property
@@ -162,8 +162,7 @@ def _is_complete(factors: Mapping[str, Any]) -> bool:
 
 
 def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:
-    cells = store.lock_cells(lock, "superseded") + store.lock_cells(lock)
-    return [cell for cell in cells if cell["cell"] in rows]
+    return [cell for cell in store.lock_cells(lock) if cell["cell"] in rows]
 
 
 def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:

@@ -48,6 +48,7 @@ class Job:
 
 
 PARTS = "parts"  # the data set of a part
+VALUE = "value"  # the note of a record with the value of its part, a JSON text
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,6 @@ class PlannedCell:
     job: Any  # Job or PartJob
     state: str
     why: str = ""
-    old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
     source: Neighbour | None = None  # the folder of another study that has the cell, finished or failed
 
 

@@ -31,7 +31,7 @@ from ep_bench.predictions import (
     QuantilePrediction,
 )
 from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
-from ep_bench.processes.warm_server import Child
+from ep_bench.processes.warm_server import RemoteObject
 from ep_bench.runner import fit_notes
 from ep_bench.runner.jobs import Job, seed_globals
 from ep_bench.types import Array, Dataset, Task
@@ -212,14 +212,8 @@ class ServedMethod(CellMethod):
         return values
 
 
-class RemoteMethod:
-    """The ``CellMethod`` of a child; calls are passed on."""
-
-    def __init__(self, child: Child) -> None:
-        self._child = child
-
-    def __getattr__(self, name: str) -> Any:
-        return partial(self._child.ask, name)
+class RemoteMethod(RemoteObject):
+    """The ``CellMethod`` of a child."""
 
     def load(self, variants: Sequence[Options], strict: bool) -> float:
         """Import modules and compile kernels; return the time of compilation, that in the fork server included."""

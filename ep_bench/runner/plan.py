@@ -59,7 +59,7 @@ class Plan(BasePlan):
         if not self.removed:
             return []
         count = "1 finished cell is" if self.removed == 1 else f"{self.removed} finished cells are"
-        moved = f"{count} of no entry of this study; `run` moves the rows to {store.SUPERSEDED}"
+        moved = f"{count} of no entry of this study; `run` removes the rows from results.csv"
         advice = "if they are the results of another study, choose another name in `study:`"
         return [f"warning: {self.folder}: {moved}; {advice}"]
 
@@ -141,8 +141,7 @@ class Plan(BasePlan):
             "accept": [dict(item) for item in study.accept_items()],
             **({"left_out": left_out} if (left_out := self._left_out()) else {}),
             "groups": self.groups,
-            "superseded": self.superseded(),
-            **self.finished.lock_entries(),
+            **self.finished.lock_entries({cell for group in self.groups for cell in group["cells"].values()}),
         }
 
     def left_out(self) -> list[dict[str, str]]:
@@ -161,17 +160,6 @@ class Plan(BasePlan):
             for entry in self.study.methods
             if (reason := self.study.reason_left_out(entry, ref))
         ]
-
-    def superseded(self) -> list[dict[str, Any]]:
-        """Return the replaced cells whose replacements are not finished; they explain and time stale cells."""
-        groups: dict[str, dict[str, Any]] = {}
-        for planned in self.cells:
-            if planned.state == "stale" and planned.old is not None:
-                factors = {key: value for key, value in planned.old["factors"].items() if key != "split"}
-                labels = {"method": planned.job.cell.method, "dataset": planned.job.cell.dataset, "factors": factors}
-                group = groups.setdefault(store.factor_hash(labels), {**labels, "cells": {}})
-                group["cells"][str(planned.job.cell.split)] = planned.old["cell"]
-        return list(groups.values())
 
 
 def make_plan(study: Study, results: Path) -> BasePlan:

@@ -21,12 +21,13 @@ from typing import Any
 
 from ep_bench import adapters, data
 from ep_bench.errors import Failure
+from ep_bench.experiments.parts import ServedExperiment
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.tree import end_with_process
-from ep_bench.processes.warm_server import ChildLostError, ServerLostError, WarmServer, ending
+from ep_bench.processes.warm_server import ChildLostError, RemoteObject, ServerLostError, WarmServer, ending
 from ep_bench.runner.cell import keep_dataset, run_cell, variants
 from ep_bench.runner.cell_limits import LimitWatch
-from ep_bench.runner.jobs import KILLED, LOST, AnyJob, Job, PartJob, blank_record, fail
+from ep_bench.runner.jobs import KILLED, LOST, VALUE, AnyJob, Job, PartJob, blank_record, fail
 from ep_bench.runner.method_process import MethodSetup, RemoteMethod
 from ep_bench.types import Dataset, DatasetRef, Record
 
@@ -110,7 +111,7 @@ class Supervisor:
 
     def _compute(self, job: AnyJob, work_begins: Callable[[], None], copies: Mapping[str, str]) -> Record:
         if isinstance(job, PartJob):
-            return run_part(job, self._server, work_begins)
+            return run_part(job, self._open_experiment, work_begins)
 
         def open_method(setup: MethodSetup) -> Any:
             kernels = (setup.use, setup.task, list(variants(job)))
@@ -119,6 +120,9 @@ class Supervisor:
             return RemoteMethod(self._server.start(request, setup))
 
         return run_cell(job, open_method, work_begins, copies)
+
+    def _open_experiment(self, *arguments: Any) -> Any:
+        return RemoteObject(self._server.start(ChildRequest("ep_bench.experiments.parts:ServedExperiment"), *arguments))
 
     def abandon(self) -> None:
         """Kill the processes because their result is no longer awaited."""
@@ -227,20 +231,19 @@ def abandon(tag: str) -> None:
         each.abandon()
 
 
-VALUE = "value"  # the note of a record with the value of its part, a JSON text
+def run_part(
+    job: PartJob, open_experiment: Callable[..., Any] = ServedExperiment, started: Callable[[], None] = lambda: None
+) -> Record:
+    """Run a part of an experiment and return its record; exceptions become failed records.
 
-
-def run_part(job: PartJob, server: WarmServer, work_begins: Callable[[], None]) -> Record:
-    """Run a part and return its record; a value with a ``failure`` is kept, and the part counts as failed.
-
-    Raises ChildLostError if the process is lost.
+    ``open_experiment`` returns the experiment, by default in this process. A value with a ``failure`` is kept, and the
+    part counts as failed. Raises ChildLostError if the process of the experiment is lost.
     """
     record = blank_record(job)
     try:
-        request = ChildRequest("ep_bench.experiments.parts:ServedExperiment")
-        child = server.start(request, job.experiment, job.options, job.seed, job.base)
-        work_begins()
-        value, record.row["fit_seconds"], record.row["fit_cpu_seconds"] = child.ask("part", job.cell.split)
+        experiment = open_experiment(job.experiment, job.options, job.seed, job.base)
+        started()
+        value, record.row["fit_seconds"], record.row["fit_cpu_seconds"] = experiment.part(job.cell.split)
     except Exception as error:  # noqa: BLE001 code of a method may raise any exception; the record stores it
         failure = Failure.of(error)
         fail(record, failure.status, failure.reason, failure.traceback)
