@@ -83,6 +83,7 @@ $(READY): requirements/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/ep-bench schema --out configs/study.schema.json
 	@touch $@
 
 $(DOCS_READY): requirements/docs.txt $(READY)

@@ -74,6 +74,13 @@ def clashes(group: str, built_in: Collection[str]) -> dict[str, str]:
     return problems
 
 
+def described(group: str, built_in: Collection[str]) -> list[tuple[str, str]]:
+    """Return name and description of each plugin of a group; a name that clashes has the reason. None is loaded."""
+    problems = clashes(group, built_in)
+    usable = {p.name: f"of {p}: {p.reference}" for p in found(group) if p.name not in problems}
+    return sorted({**usable, **{name: f"not usable: {problem}" for name, problem in problems.items()}}.items())
+
+
 def found(group: str) -> tuple[Plugin, ...]:
     """Return all entry points of a group, sorted by name and package."""
     return _found(group, tuple(sys.path))

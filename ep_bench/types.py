@@ -219,6 +219,7 @@ class Method:
     version_of : function of a Config, for versions that change the results of some configurations only: the newest
         version that changed those of this configuration
     title, paper : shown by ``ep-bench methods list`` and the report
+    density : kind of the predictive density, for the table of methods
     tasks : the tasks that the method supports, the default first
     config : frozen pydantic model; its fields are the method's options
     fit : ``fit(train: Rows, config, rng) -> (state, trace)``, standardised units; classification if ``train.classes``
@@ -259,3 +260,4 @@ class Method:
     version_of: Callable[[Any], int] | None = None
     criterion: Callable[[Any, int], Decrease | None] | None = None
     equality: Equality = "optimised"
+    density: str = ""

@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-# Methods, folders and files whose tests compile the same kernels: they run in one process, so that no kernel is
-# compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
-GROUPS = {
-    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout ensemble bb_alpha pbp cubic_toy execute",
-    "dgp_ep": "dgp_ep mountain_car",
-    "gp": "gp sgp gp_t covariances conflict_evidence conflict_examples",
-    "ep_nn": "ep_nn additive_effects ard_overfitting network_fits",
-}
-GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
-LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
-
+METHODS = Path(__file__).parents[1] / "ep_bench" / "methods"
+SHARED = ("models", "covariances")  # packages with the kernels that several methods use
 
 DURATIONS = "ep_bench/durations"  # key in pytest's cache
 FAST = 0.1  # seconds that a test of `--fast` may take
@@ -77,25 +69,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(kernels_of(item) or item.nodeid.partition("::")[0]))
-    order = {group: place for place, group in enumerate(GROUPS)}
-    items.sort(key=lambda item: order.get(item.get_closest_marker("xdist_group").args[0], len(order)))
+    sizes = Counter(group_of(item) for item in items if "/" not in group_of(item))  # groups of kernels are first
+    items.sort(key=lambda item: -sizes[group_of(item)])
+
+
+def group_of(item: pytest.Item) -> str:
+    """Return the name of the group that a test belongs to."""
+    return str(item.get_closest_marker("xdist_group").args[0])
+
+
+@cache
+def kernels() -> dict[str, str]:
+    """Return the group of each method, the longest names first: the shared package that it imports, or its own name.
+
+    Tests of a group run in one process, so that no kernel is compiled twice.
+    """
+    found = {}
+    for path in METHODS.iterdir():
+        text = "".join(file.read_text("utf-8") for file in ([path] if path.suffix else path.rglob("*.py")))
+        found[path.stem] = next((package for package in SHARED if f"ep_bench.{package}" in text), path.stem)
+    return {name: found[name] for name in sorted(found, key=len, reverse=True) if not name.startswith("_")}
 
 
 def kernels_of(item: pytest.Item) -> str | None:
     """Return the group of the method that a test is about, by the name of its file or folder, or by a parameter."""
     folder, stem = item.path.parent.name, item.path.stem.removeprefix("test_")
-    if folder not in {"methods", "conformance"}:
-        return GROUP_OF.get(folder) or GROUP_OF.get(stem)
-    for name in LONGEST_FIRST if folder == "methods" else ():
-        if f"{stem}_".startswith(f"{name}_"):
-            return GROUP_OF[name]
-    callspec = getattr(item, "callspec", None)
-    names = (
-        [getattr(getattr(value, "method", None), "name", value) for value in callspec.params.values()]
-        if callspec
-        else []
-    )
-    return next((GROUP_OF[name] for name in names if isinstance(name, str) and name in GROUP_OF), None)
+    if folder in SHARED:
+        return folder
+    for text in (stem, folder):
+        for name, group in kernels().items():
+            if f"{text}_".startswith(f"{name}_"):
+                return group
+    values = item.callspec.params.values() if hasattr(item, "callspec") and folder in {"methods", "conformance"} else ()
+    names = [getattr(getattr(value, "method", None), "name", value) for value in values]
+    return next((kernels()[name] for name in names if isinstance(name, str) and name in kernels()), None)
 
 
 @pytest.fixture

@@ -93,8 +93,6 @@ def test_wrong_shapes_are_reported(tmp_path: Path, body: str, message: str) -> N
         ("no_such_package.x:Y", "cannot import"),
         ("sklearn.linear_model:BayesianRigde", "did you mean 'BayesianRidge'"),
         ("./nowhere.py:X", "no such file"),
-        ("~nobody-of-this-name/x.py:X", "no such file"),
-        ("./loop.py:X", "no such file"),
         ("./broken.py:X", "fails on import"),
         ("./constant.py:X", "does not name a class"),
     ],
@@ -102,7 +100,6 @@ def test_wrong_shapes_are_reported(tmp_path: Path, body: str, message: str) -> N
 def test_a_target_that_cannot_be_had_is_one_clear_message(tmp_path: Path, use: str, message: str) -> None:
     (tmp_path / "broken.py").write_text("import no_such_thing\n")
     (tmp_path / "constant.py").write_text("X = 3\n")
-    (tmp_path / "loop.py").symlink_to("loop.py")
     with pytest.raises(UserError, match=message):
         adapters.resolve(use, tmp_path)
 

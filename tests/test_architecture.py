@@ -153,16 +153,8 @@ def test_methods_create_no_generators() -> None:
 
 
 def test_nothing_is_missing_in_a_registry() -> None:
-    from ep_bench import methods
-    from ep_bench.experiments import registry
     from ep_bench.report.sections import SECTIONS
 
-    folder = PACKAGE / "methods"
-    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert modules - {"__init__"} == set(methods.REGISTRY), "a method needs a line in ep_bench/methods/__init__.py"
-    folders = {path.parent for path in (PACKAGE / "experiments").rglob("compute.py")}
-    found = {folder.name: folder.parent.name for folder in folders}
-    assert found == registry.REGISTRY, "an experiment needs a line in ep_bench/experiments/registry.py"
     parts = {path.stem for path in (PACKAGE / "report" / "sections").glob("*.py")} - {"__init__"}
     listed = {function.__module__.rpartition(".")[2] for function in SECTIONS}
     assert parts == listed, "a section needs an entry in SECTIONS of ep_bench/report/sections/__init__.py"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import GROUP_OF, LONGEST_FIRST
+from ep_bench import methods
+from tests.conftest import kernels
 
 
 def test_the_scheduler_sees_the_group_of_each_test(request: pytest.FixtureRequest) -> None:
@@ -14,6 +15,10 @@ def test_the_scheduler_sees_the_group_of_each_test(request: pytest.FixtureReques
     assert request.node.nodeid.endswith(f"@{group}") == bool(grouped)
 
 
-def test_longer_names_are_matched_first() -> None:
-    assert LONGEST_FIRST.index("gp_t") < LONGEST_FIRST.index("gp")
-    assert set(LONGEST_FIRST) == set(GROUP_OF)
+def test_methods_that_import_the_same_kernels_are_one_group() -> None:
+    found = kernels()
+    assert set(found) == set(methods.REGISTRY)
+    assert found["vi"] == found["hmc"] == "models"
+    assert found["gp_t"] == found["sgp"] == "covariances"
+    assert found["ep_nn"] == "ep_nn"
+    assert list(found).index("gp_t") < list(found).index("gp")  # gp_t is not gp

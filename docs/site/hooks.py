@@ -16,7 +16,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from page_tables import pages, with_tables
-from reference_pages import data_cards, method_reference, options_page, schema_page, studies_page, table
+from reference_pages import PAGES, data_cards, method_reference, options_page, schema_page, studies_page, table
 from tutorial_pages import tutorials
 
 DOCS = Path(__file__).parents[1]
@@ -33,6 +33,14 @@ MOVED = {
     "README.md": "README.md",
 }
 COPIED = {".csv", ".svg", ".md", ".yaml", ".html", ".cff", ".json"}  # types of files that the site may have a copy of
+
+
+def on_config(config: Any) -> None:
+    """Add the pages of the methods to the navigation."""
+    (pages,) = (part["Methods"] for part in config["nav"] if "Methods" in part)
+    for page in sorted(set(PAGES.values())):
+        names = " and ".join(sorted(name for name, place in PAGES.items() if place == page))
+        pages.append({names: f"methods/{page}.md"})
 
 
 def on_pre_build(config: Any) -> None:  # noqa: ARG001

@@ -60,16 +60,22 @@ def _options() -> Iterator[str]:
 
 
 def _paper(name: str) -> str:
-    page = "vi" if name == "vi_graves" else name
-    return f"Source: {methods.get(name).paper}. [Page of the method](../methods/{page}.md)."
+    return f"Source: {methods.get(name).paper}. [Page of the method](../methods/{PAGES[name]}.md)."
 
 
 # Methods
 
+DOCS = Path(__file__).parents[1]
+PAGES = {
+    name: page.stem
+    for page in (DOCS / "methods").glob("[a-z]*.md")
+    for name in page.read_text("utf-8").partition(":")[0].removeprefix("# ").split(" and ")
+}  # of each method, by the names in the heading
+
 
 def method_reference(name: str, results: Path) -> str:
     """Return the generated sections of the page of a method: model, deviations, cost and options."""
-    names = ["vi", "vi_graves"] if name == "vi" else [name]
+    names = [method for method, page in PAGES.items() if page == name]
     parts = []
     for one in names:
         model, deviations = _docstring(one)

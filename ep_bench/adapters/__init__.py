@@ -26,9 +26,8 @@ log-likelihood.
 """
 
 from ep_bench.adapters.best_prediction import preload
-from ep_bench.adapters.classifier import ExternalClassifier
-from ep_bench.adapters.options import STANDARDIZE, build_model, problems
-from ep_bench.adapters.regressor import ExternalRegressor, build
+from ep_bench.adapters.construction import STANDARDIZE, build_model, problems
+from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
 
 __all__ = [

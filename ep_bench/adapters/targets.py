@@ -96,9 +96,6 @@ def _folder_of_link(path: Path) -> Iterator[str]:
         folder.mkdir(parents=True, exist_ok=True)
         link = folder / f"{_module_name(path)}.py"
         if not link.is_symlink():
-            for other in folder.iterdir():
-                if not other.exists():  # its file has been removed
-                    other.unlink(missing_ok=True)
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(path)
         yield str(folder)

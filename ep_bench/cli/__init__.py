@@ -10,7 +10,7 @@ import click
 from ep_bench.cli.commands.authoring import init, schema
 from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE
 from ep_bench.cli.commands.data import data
-from ep_bench.cli.commands.machine import doctor
+from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report, serve
 from ep_bench.cli.commands.study import plan, run, status
@@ -53,7 +53,7 @@ def _run() -> Any:
             error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))
         if not isinstance(error, UserError):
             raise
-        from ep_bench.cli.output.errors import error_lines
+        from ep_bench.cli.output.text import error_lines
 
         print_line("\n".join(error_lines(error)), sys.stderr)
         return EXIT_USAGE

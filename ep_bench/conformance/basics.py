@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ep_bench.adapters.best_prediction import PREDICTION_METHODS
 from ep_bench.conformance.checks import Finding
-from ep_bench.conformance.example_data import ordinary
+from ep_bench.conformance.example_data import example, ordinary
 from ep_bench.conformance.method_under_test import SEED, Answer, MethodUnderTest
 from ep_bench.types import Array
 
@@ -34,9 +34,7 @@ def builds(subject: MethodUnderTest) -> Iterator[Finding]:
 
 def fits(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that a fit and predictions raise no exception."""
-    wrapped = subject.fitted(ordinary())
-    for _ in subject.raw_answers(subject.model(wrapped), ordinary(30, seed=2).X):
-        pass
+    subject.predict(subject.model(subject.fitted(example(subject))), example(subject, 30, seed=2).X)
     yield from ()
 
 
@@ -119,7 +117,7 @@ def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Findin
 
 def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that predictions depend on data and seed only."""
-    rows, X = ordinary(), ordinary(30, seed=2).X
+    rows, X = example(subject), example(subject, 30, seed=2).X
     wrapped = subject.fitted(rows, brief=True)
     first = subject.answer(wrapped, X)
     again = subject.answer(wrapped, X)
@@ -149,6 +147,9 @@ def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
 
 def difference(one: Answer, other: Answer, y: Array, tolerance: float = SAME) -> str:
     """Return a description of the difference of two predictions; empty if it is within the tolerance."""
+    if one.mean.ndim == 2:  # of a classifier
+        size = spread(one.mean, other.mean)
+        return f"probabilities by up to {size:.2g}" if size > tolerance else ""
     for what, words in (("mean", "means"), ("std", "standard deviations")):
         size = spread(getattr(one, what), getattr(other, what)) / float(np.std(y))
         if size > tolerance:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ep_bench.conformance.method_under_test import CLASSES, ExampleRows
+from ep_bench.conformance.method_under_test import CLASSES, ExampleRows, MethodUnderTest
 from ep_bench.types import Array
+
+
+def example(subject: MethodUnderTest, n: int = 40, *, seed: int = 1) -> ExampleRows:
+    """Return data for the task of a method."""
+    return (classes if subject.task == "classification" else ordinary)(n, seed=seed)
 
 
 def ordinary(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:

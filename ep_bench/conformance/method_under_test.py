@@ -15,11 +15,13 @@ import numpy as np
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.errors import UserError
+from ep_bench.predictions import ClassLabels, ClassProbabilities
 from ep_bench.runner.jobs import seed_globals
 from ep_bench.types import Array, Task
 
 SEED = 11
 CLASSES = 3  # number of classes in the example data
+PREDICTIONS = ("predict", "predict_proba", "predict_dist")  # methods of classifiers
 DISTRIBUTIONS = ("predict_dist", "pred_dist")  # methods that return a distribution
 
 
@@ -31,7 +33,11 @@ class ExampleRows(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Predictions in original units: means (n,), standard deviations (n,) or None, and their distribution."""
+    """Predictions in original units: means (n,), standard deviations (n,) or None, and their distribution.
+
+    For a classifier, the means are the probabilities (n, C) of the classes; without probabilities, that of the
+    predicted class is 1.
+    """
 
     mean: Array
     std: Array | None
@@ -140,6 +146,10 @@ class MethodUnderTest:
         """Return predictions at inputs X (n, d), in original units, through the runner's interface."""
         with self.guarded("predict"):
             found = wrapped.predict_dist(X.copy())
+            if isinstance(found, ClassProbabilities):
+                return Answer(found.probabilities, None, found)
+            if isinstance(found, ClassLabels):
+                return Answer(np.eye(len(found.classes))[found.values], None, found)
             mean = found.mean() if hasattr(found, "mean") else found.quantile(0.5)
             std = found.std() if hasattr(found, "std") else None
             return Answer(np.asarray(mean, float), None if std is None else np.asarray(std, float), found)
@@ -151,6 +161,16 @@ class MethodUnderTest:
         shell = copy.copy(self.new() if like is None else like)
         shell.model = model
         return shell
+
+    def predict(self, model: Any, X: Array) -> None:
+        """Call the methods of a model that predict at inputs X (n, d); one of a classifier is enough."""
+        if self.task != "classification":
+            for _ in self.raw_answers(model, X):
+                pass
+            return
+        name = next((name for name in PREDICTIONS if callable(getattr(model, name, None))), PREDICTIONS[0])
+        with self.guarded(name):
+            getattr(model, name)(X)
 
     def raw_answers(self, model: Any, X: Array) -> Iterator[RawAnswer]:
         """Yield the predictions of a model at inputs X (n, d), not converted or checked.

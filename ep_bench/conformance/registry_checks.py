@@ -8,7 +8,6 @@ from typing import Any
 
 from ep_bench import methods
 from ep_bench.conformance.checks import Finding
-from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.errors import UserError
 from ep_bench.estimator import MethodEstimator
@@ -37,18 +36,13 @@ def scikit_learn(subject: MethodUnderTest) -> Iterator[Finding]:
     """Run the estimator checks of scikit-learn one by one and report all failures."""
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
-    exempt = EXEMPT.get(subject.target, {})
     for model, check in estimator_checks_generator(subject.instance(), mark=None):
-        name = check_name(check)
-        words = _failure(check, fitting_well(model, check, subject))
-        if words and name not in exempt:
+        if words := _failure(check, fitting_well(model, check, subject)):
             yield Finding(
-                f"{name}: {words}",
+                f"{check_name(check)}: {words}",
                 "see the documentation of this check in scikit-learn",
-                "correct the estimator, or add the check and the reason to ep_bench/conformance/exemptions.py",
+                "correct the estimator",
             )
-        elif not words and name in exempt:
-            yield Finding(f"{name} passes, but is exempt", "exemptions for failing checks only", "remove the exemption")
 
 
 def check_name(check: Callable[..., Any]) -> str:

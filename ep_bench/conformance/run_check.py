@@ -41,20 +41,8 @@ FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]]] = {
     "constant-target": edge_cases.constant_target,
     "duplicate-rows": edge_cases.duplicate_rows,
     "many-scales": edge_cases.many_scales,
-    "documented": registry_checks.documented,
-    "scikit-learn": registry_checks.scikit_learn,
-}
-CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]]] = {
-    "builds": basics.builds,
-    "fits": classifiers.fits,
     "probabilities": classifiers.probabilities,
     "labels": classifiers.labels,
-    "deterministic": classifiers.deterministic,
-    "refit": classifiers.refit,
-    "no-test-rows": classifiers.no_test_rows,
-    "inputs-unchanged": classifiers.inputs_unchanged,
-    "clone": classifiers.clone,
-    "pickle": classifiers.pickled,
     "missing-class": classifiers.missing_class,
     "documented": registry_checks.documented,
     "scikit-learn": registry_checks.scikit_learn,
@@ -65,8 +53,7 @@ def perform(subject: MethodUnderTest, name: str) -> CheckOutcome:
     """Run a check and return its outcome; an exception of the method is a fault."""
     try:
         with silently():
-            functions = CLASSIFIER_FUNCTIONS if subject.task == "classification" else FUNCTIONS
-            return CheckOutcome.of(name, tuple(functions[name](subject)))
+            return CheckOutcome.of(name, tuple(FUNCTIONS[name](subject)))
     except Skip as why:
         return CheckOutcome.skipped(name, str(why))
     except (MethodError, UserError) as error:

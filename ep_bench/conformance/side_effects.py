@@ -16,7 +16,7 @@ from ep_bench import adapters
 from ep_bench.adapters import best_prediction
 from ep_bench.conformance.basics import difference
 from ep_bench.conformance.checks import Finding
-from ep_bench.conformance.example_data import ordinary
+from ep_bench.conformance.example_data import example, ordinary
 from ep_bench.conformance.method_under_test import ExampleRows, MethodError, MethodUnderTest
 from ep_bench.runner.jobs import seed_globals
 from ep_bench.types import Array
@@ -31,13 +31,13 @@ def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
         )
     if written:
         return
-    rows, X = _copies()
+    rows, X = _copies(subject)
     for array in (*rows, X):
         array.flags.writeable = False
     try:
         model = subject.model(subject.new(brief=True))
         _fit(subject, model, rows)
-        _predict(subject, model, X)
+        subject.predict(model, X)
     except MethodError as error:
         yield Finding(
             f"read-only arrays are not accepted: {error}",
@@ -47,21 +47,22 @@ def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
 
 
 def _written(subject: MethodUnderTest) -> Iterator[tuple[str, str]]:
-    rows, X = _copies()
+    rows, X = _copies(subject)
     before = ExampleRows(rows.X.copy(), rows.y.copy()), X.copy()
     model = subject.model(subject.new(brief=True))
     _fit(subject, model, rows)
     for name in ("X", "y"):
         if not np.array_equal(getattr(rows, name), getattr(before[0], name)):
             yield "fit", name
-    _predict(subject, model, X)
+    subject.predict(model, X)
     if not np.array_equal(X, before[1]):
         yield "predict", "X"
 
 
-def _copies() -> tuple[ExampleRows, Array]:
-    rows = ordinary()
-    return ExampleRows(rows.X.copy(), rows.y.copy()), ordinary(30, seed=2).X.copy()
+def _copies(subject: MethodUnderTest) -> tuple[ExampleRows, Array]:
+    rows = example(subject)
+    y: Any = rows.y.astype(np.int64) if subject.task == "classification" else rows.y.copy()
+    return ExampleRows(rows.X.copy(), y), example(subject, 30, seed=2).X.copy()
 
 
 def _fit(subject: MethodUnderTest, model: Any, rows: ExampleRows) -> None:
@@ -69,14 +70,9 @@ def _fit(subject: MethodUnderTest, model: Any, rows: ExampleRows) -> None:
         best_prediction.fit(model, rows.X, rows.y)
 
 
-def _predict(subject: MethodUnderTest, model: Any, X: Array) -> None:
-    for _ in subject.raw_answers(model, X):
-        pass
-
-
 def clone(subject: MethodUnderTest) -> Iterator[Finding]:
     """Copy an unfitted instance, as hyperparameter searches do, and check that its parameters do not change."""
-    rows, X = ordinary(), ordinary(30, seed=2).X
+    rows, X = example(subject), example(subject, 30, seed=2).X
     wrapped = subject.new(brief=True)
     model = subject.model(wrapped)
     has_parameters = callable(getattr(model, "get_params", None))
@@ -139,7 +135,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
 
 def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
     """Pickle a fitted model and compare its predictions."""
-    rows, X = ordinary(), ordinary(30, seed=2).X
+    rows, X = example(subject), example(subject, 30, seed=2).X
     wrapped = subject.fitted(rows, brief=True)
     before = subject.answer(wrapped, X)
     expected = "a model that can be stored and sent to another process"
@@ -176,7 +172,7 @@ def _moved_generators(subject: MethodUnderTest, rows: ExampleRows, X: Array, see
     seed_globals(seed)
     before = _states()
     _fit(subject, model, ExampleRows(rows.X.copy(), rows.y.copy()))
-    _predict(subject, model, X.copy())
+    subject.predict(model, X.copy())
     return {name: state for name, state in _states().items() if state != before[name]}
 
 

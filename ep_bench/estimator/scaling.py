@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ep_bench.types import Array
 
-_TINY = float(np.finfo(np.float64).tiny)  # the smallest normal double
-_SMALLEST_SPREAD = float(np.sqrt(_TINY))  # the square of a smaller one has less than full precision, or is 0
+# The square of a smaller one has less than full precision, or is 0.
+_SMALLEST_SPREAD = float(np.sqrt(np.finfo(np.float64).tiny))
 
 
 class Scaling(NamedTuple):
@@ -38,8 +38,9 @@ class Scaling(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             shift = np.where(constant, X[0], X.mean(axis=0))
             scale = np.where(constant, 1.0, X.std(axis=0))
-            _require_finite(shift + scale, X)
-        _require_precision(X)
+            too_small = ~constant & (np.ptp(X, axis=0) < _SMALLEST_SPREAD)
+            bad = ~np.isfinite(shift + scale) | too_small
+        _refuse(bad, X)
         return cls(shift, scale, offset)
 
     @classmethod
@@ -53,7 +54,7 @@ class Scaling(NamedTuple):
             out = np.subtract(X, self.shift, order="C")
             out /= self.scale
         out += self.offset
-        _require_finite(out, X)
+        _refuse(~np.isfinite(out).all(axis=0), X)
         return out
 
 
@@ -62,35 +63,18 @@ def standardisation(
 ) -> tuple[Scaling, Scaling]:
     """Return the scalings of inputs X (n, d) and target y (n,), which are identities unless ``active``.
 
-    Raises ValueError if a value or its square overflows, or if inputs or targets are too small for double precision.
+    Raises ValueError if inputs or targets are too large or too small for double precision.
     """
     if not active:
         return Scaling.none(X.shape[1]), Scaling.none(1)
-    largest, spread = np.abs(y).max(), np.ptp(y)
-    if 0.0 < largest < _TINY or 0.0 < spread < _SMALLEST_SPREAD:
-        raise _too_small("the targets are", "them", largest, spread)
     return Scaling.of(X, constants), Scaling.of(y[:, None])
 
 
-def _require_finite(found: Array, X: Array) -> None:
-    """Raise ValueError that names the first column of X (n, d) for which ``found`` (..., d) is not finite."""
-    if not np.isfinite(found).all():
-        column = int(np.argmin(np.isfinite(np.atleast_2d(found)).all(axis=0)))
+def _refuse(bad: Any, X: Array) -> None:
+    """Raise ValueError for the first column of X (n, d) that cannot be standardised, by the mask ``bad`` (d,)."""
+    if bad.any():
+        column = int(np.argmax(bad))
         name = f"input {column}" if X.shape[1] > 1 else "the values"
-        largest = np.abs(X[:, column]).max()
-        raise ValueError(f"{name}: too large to be standardised (up to {largest:g}); divide by a constant")
-
-
-def _require_precision(X: Array) -> None:
-    """Raise ValueError that names the first column of X (n, d) whose values differ, but too little."""
-    spread = np.ptp(X, axis=0)
-    small = (spread > 0.0) & (spread < _SMALLEST_SPREAD)
-    if small.any():
-        column = int(np.argmax(small))
-        raise _too_small(f"input {column} is", "it", np.abs(X[:, column]).max(), spread[column])
-
-
-def _too_small(what: str, pronoun: str, largest: float, spread: float) -> ValueError:
-    return ValueError(
-        f"{what} too small for double precision: up to {largest:g}, range {spread:g}; multiply {pronoun} by a constant"
-    )
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = f"up to {np.abs(X[:, column]).max():g}, range {np.ptp(X[:, column]):g}"
+        raise ValueError(f"{name}: cannot be standardised in double precision ({numbers}); multiply by a constant")

@@ -1,38 +1,24 @@
-"""The registry of methods: each name with the module of its ``METHOD``, and the methods of installed plugins.
+"""The registry of methods: the modules of this folder, each with its ``METHOD``, and the methods of installed plugins.
 
-A module is imported when its method is first requested, so that listing the names does not load the compiler.
+A method has the name of its module. The module is imported when the method is first requested, so that a list of the
+names does not load the compiler.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from ep_bench import plugins
 from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
 from ep_bench.types import Method
 
-REGISTRY: dict[str, str] = {
-    "pbp": "ep_bench.methods.pbp",
-    "bp": "ep_bench.methods.bp",
-    "vi_graves": "ep_bench.methods.vi_graves",
-    "vi": "ep_bench.methods.vi",
-    "dropout": "ep_bench.methods.dropout",
-    "ensemble": "ep_bench.methods.ensemble",
-    "bb_alpha": "ep_bench.methods.bb_alpha",
-    "hmc": "ep_bench.methods.hmc",
-    "sgld": "ep_bench.methods.sgld",
-    "laplace": "ep_bench.methods.laplace",
-    "gp": "ep_bench.methods.gp",
-    "sgp": "ep_bench.methods.sgp",
-    "gp_t": "ep_bench.methods.gp_t",
-    "dgp_ep": "ep_bench.methods.dgp_ep",
-    "ep_nn": "ep_bench.methods.ep_nn",
-}
+REGISTRY: dict[str, str] = {found.name: f"{__name__}.{found.name}" for found in iter_modules(__path__)}
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the methods in the order of the registry, then those of plugins."""
+    """Return the names of the methods in alphabetical order, then those of plugins."""
     return (*REGISTRY, *(name for name in plugins.names(plugins.METHODS) if name not in REGISTRY))
 
 

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ep_bench.models import mlp, momentum
-from ep_bench.numerics.minibatch import run_epochs
-from ep_bench.numerics.validation_split import hold_out
+from ep_bench.numerics.minibatch import hold_out, run_epochs
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
@@ -150,6 +149,7 @@ METHOD = Method(
     version_of=_version_of,
     title="Point network by backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",
+    density="Gaussian, variance from held-out residuals",
     tasks=("regression",),
     config=Config,
     fit=fit,

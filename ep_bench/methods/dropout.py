@@ -39,9 +39,8 @@ from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import AdamMoments, adam_step, moments
 from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import REORDER, jit
-from ep_bench.numerics.minibatch import run_epochs
+from ep_bench.numerics.minibatch import hold_out, run_epochs
 from ep_bench.numerics.normal_rng import fill_masks, stream
-from ep_bench.numerics.validation_split import hold_out
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
@@ -286,6 +285,7 @@ METHOD = Method(
     version=1,
     title="Monte Carlo dropout",
     paper="Gal and Ghahramani (2016)",
+    density="mixture over passes",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -327,6 +327,7 @@ METHOD = Method(
     version=1,
     title="Deep ensemble",
     paper="Lakshminarayanan, Pritzel and Blundell (2017)",
+    density="mixture over networks",
     tasks=("regression",),
     config=Config,
     fit=fit,

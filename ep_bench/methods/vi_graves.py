@@ -206,6 +206,7 @@ METHOD = Method(
     version=1,
     title="Variational inference, Graves' stochastic gradients",
     paper="Hernandez-Lobato and Adams (2015), after Graves (2011)",
+    density="mixture over weights",
     tasks=("regression",),
     config=Config,
     fit=fit,

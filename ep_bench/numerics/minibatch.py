@@ -132,3 +132,13 @@ def on_plateau(objectives: Any, window: int) -> bool:
     if len(objectives) < 2 * window:
         return False
     return bool(objectives[-window:].mean() >= objectives[-2 * window : -window].mean())
+
+
+def hold_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return the indices of the data points to fit, and of round(fraction * n) points for validation.
+
+    Each part has at least one point. A single point (n = 1) is in both parts.
+    """
+    order = rng.permutation(n)
+    size = min(max(round(fraction * n), 1), n - 1)
+    return (order[size:], order[:size]) if size else (order, order)

@@ -1,4 +1,4 @@
-"""Colours and markers of methods, the same in reports, experiments and the script of the page.
+"""Colours, markers and families of methods, the same in reports, experiments and the script of the page.
 
 The first entry of a method has the look of the method in ``HOMES``, in every report. Further entries get free looks,
 with the colours that are used least.
@@ -19,6 +19,16 @@ HOMES = {
     "pbp": 0, "vi": 1, "hmc": 2, "dropout": 3, "bb_alpha": 4, "sgld": 5, "sgp": 6, "vi_graves": 7, "laplace": 8,
     "ensemble": 9, "ep_nn": 10, "gp": 11, "gp_t": 13, "bp": 14, "dgp_ep": 15,
 }  # fmt: skip
+
+# Families of methods, by their name in the registry: filters of the report are by family.
+NETWORKS, PROCESSES, DEEP, OTHER = "networks", "Gaussian processes", "deep Gaussian processes", "other methods"
+FAMILIES = (NETWORKS, PROCESSES, DEEP, OTHER)
+_MEMBERS = {
+    NETWORKS: "pbp bp vi_graves vi dropout bb_alpha hmc sgld laplace ensemble ep_nn",
+    PROCESSES: "gp sgp gp_t",
+    DEEP: "dgp_ep",
+}
+_FAMILY = {name: family for family, names in _MEMBERS.items() for name in names.split()}
 
 
 class MethodStyle(NamedTuple):
@@ -63,3 +73,8 @@ def _free(taken: set[int]) -> int:
     free = [place for place in range(start, start + COUNT) if place not in taken]
     found = [(colours[style_at(place).colour], markers[style_at(place).marker], place) for place in free]
     return min(found)[2] if found else max(taken) + 1
+
+
+def family_of(name: str) -> str:
+    """Return the family of a method of the registry; baselines and external methods are other methods."""
+    return _FAMILY.get(name, OTHER)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ep_bench.predictions.classes import ClassLabels, ClassProbabilities
 from ep_bench.predictions.density import DensityPrediction
-from ep_bench.predictions.mixture import PointPrediction, Predictive
+from ep_bench.predictions.mixture import PointPrediction, Predictive, real_array
 from ep_bench.predictions.quantiles import ASKED_LEVELS, QuantilePrediction
-from ep_bench.predictions.real import real_array
 
 Classification = ClassProbabilities | ClassLabels
 Prediction = Predictive | DensityPrediction | QuantilePrediction | PointPrediction

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ep_bench.predictions.real import real_array
+from ep_bench.predictions.mixture import real_array
 from ep_bench.types import Array
 
 _SUM = 1e-5  # tolerance for the sum of the probabilities of one observation

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.predictions.mixture import Predictive, bisect_quantile, require_probability
-from ep_bench.predictions.real import real_array
+from ep_bench.predictions.mixture import Predictive, bisect_quantile, real_array, require_probability
 from ep_bench.types import Array
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.predictions.real import real_array
 from ep_bench.types import Array
 
 _BLOCK = 2**21  # means of the components that one calculation uses at once, which bounds the memory
@@ -223,3 +222,15 @@ class PointPrediction(NamedTuple):
     def mean(self) -> Array:
         """Return the predicted values (N,)."""
         return self.values
+
+
+def real_array(values: ArrayLike, what: str) -> Array:
+    """Return values as an array of doubles.
+
+    Raises ValueError for complex numbers and for masked values, whose imaginary part or mask would be lost.
+    """
+    if isinstance(values, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(values).sum())):
+        raise ValueError(f"{what}: {masked} of {values.size} values are masked")
+    if np.iscomplexobj(values):
+        raise ValueError(f"{what}: complex numbers; real numbers are required")
+    return np.asarray(values, dtype=np.float64)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.predictions.mixture import require_probability
-from ep_bench.predictions.real import real_array
+from ep_bench.predictions.mixture import real_array, require_probability
 from ep_bench.types import Array
 
 # Levels requested from a method that predicts quantiles: 100 equidistant levels for the CRPS, the median, and the ends

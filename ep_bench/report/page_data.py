@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ep_bench.convergence import judge
-from ep_bench.plotting.method_families import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
+from ep_bench.plotting.method_style import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
 from ep_bench.report import cell_times, ranks, summary, withheld_diagrams
 from ep_bench.report import leaderboard as boards
 from ep_bench.report.context import ReportContext

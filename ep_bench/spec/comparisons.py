@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ep_bench.spec.models import Accept, Compare, LeftOut, MethodEntry, RankGroup
-from ep_bench.spec.problems import Place, Problems
-from ep_bench.spec.validation import validate
+from ep_bench.spec.problems import Place, Problems, validate
 from ep_bench.types import DatasetRef
 
+_E = TypeVar("_E", Accept, LeftOut)
 Names = tuple[str, str]  # name and label of a method or a data set
 
 
@@ -72,32 +72,26 @@ class Comparisons:
 
     def accept(self, raw: Sequence[Any]) -> list[Accept]:
         """Return the accepted differences from published numbers."""
-        kept: list[Accept] = []
-        for i, item in enumerate(raw):
-            place: Place = ("accept", i)
-            checked = validate(Accept, item, place, self._problems)
-            if checked is None:
-                continue
-            self._check_names(place, checked.method, checked.dataset)
-            same = (checked.method, checked.dataset, checked.metric)
-            if same in {(other.method, other.dataset, other.metric) for other in kept}:
-                self._problems.add(place, "accepts the same difference twice")
-            kept.append(checked)
-        return kept
+        return self._exceptions(Accept, "accept", raw)
 
     def left_out(self, raw: Sequence[Any]) -> list[LeftOut]:
         """Return the combinations of a method and a data set that are not computed."""
-        kept: list[LeftOut] = []
+        return self._exceptions(LeftOut, "left_out", raw)
+
+    def _exceptions(self, model: type[_E], key: str, raw: Sequence[Any]) -> list[_E]:
+        """Return the entries of a list, which differ in more than their reason."""
+        kept: dict[tuple[str, ...], _E] = {}
         for i, item in enumerate(raw):
-            place: Place = ("left_out", i)
-            checked = validate(LeftOut, item, place, self._problems)
+            place: Place = (key, i)
+            checked = validate(model, item, place, self._problems)
             if checked is None:
                 continue
             self._check_names(place, checked.method, checked.dataset)
-            if (checked.method, checked.dataset) in {(other.method, other.dataset) for other in kept}:
-                self._problems.add(place, "leaves out the same cells twice")
-            kept.append(checked)
-        return kept
+            same = tuple(checked.model_dump(exclude={"reason"}).values())
+            if same in kept:
+                self._problems.add(place, "is in the list already")
+            kept[same] = checked
+        return list(kept.values())
 
     def _check_names(self, place: Place, method: str, dataset: str) -> None:
         self._problems.known((*place, "method"), method, "not a method of this study", self._methods)

@@ -1,13 +1,19 @@
-"""Mistakes in a study file, collected so that one message names them all."""
+"""Mistakes in a study file, collected so that one message names them all, and what the file seems to mean."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from ep_bench import options
 from ep_bench.errors import OptionProblem, UnquotedText, UserError, joined, spell
 
 Place = tuple[str | int, ...]
+M = TypeVar("M", bound=BaseModel)
 _SHOWN = 5  # mistakes that one message lists
 _MAX_VALUE = 60  # characters of a value in a message
 _MAX_FIELD = 120  # characters of the name of a field
@@ -90,3 +96,62 @@ def shown(value: Any) -> Any:
     if isinstance(value, int) and abs(value) >= 10**_MAX_VALUE:
         return UnquotedText("a number of more than sixty digits")
     return value
+
+
+def validate(model: type[M], raw: Any, place: Place, problems: Problems, allowed: Collection[str] = ()) -> M | None:
+    """Return ``raw`` as an instance of the model, or None; mistakes are recorded at ``place``.
+
+    ``allowed`` are the keys that a message lists, by default those of the model. A key without a value is a mistake.
+    """
+    keys = allowed or tuple(model.model_fields)
+    if not isinstance(raw, Mapping):
+        problems.add(place, "must be a mapping", found=UnquotedText("null") if raw is None else raw, allowed=keys)
+        return None
+    unknown = [key for key in raw if key not in model.model_fields]
+    empty = [key for key, value in raw.items() if value is None and key not in unknown]
+    for key in unknown:
+        problems.add((*place, key), "unknown key", allowed=keys, name=str(key))
+    for key in empty:
+        problems.add((*place, key), "has no value")
+    try:
+        return model.model_validate({key: value for key, value in raw.items() if key not in (*unknown, *empty)})
+    except ValidationError as error:
+        for problem in options.problems(model, "this mapping", error):
+            if problem.path[0] not in empty:
+                problems.add_option(place, _of_study(problem))
+        return None
+
+
+def _of_study(problem: OptionProblem) -> OptionProblem:
+    """Adapt a message to keys of a study, which cannot be null, and to YAML, where unquoted digits are a number."""
+    message = problem.problem.removesuffix(" or null")
+    if message.endswith("must be text") and isinstance(problem.found, int | float):
+        message += "; quote it to mean text"
+    return replace(problem, problem=message)
+
+
+def as_class(use: str) -> str:
+    """Return the external class that a name with a dot seems to mean."""
+    if use.endswith(".py"):
+        return f"'{use if use.startswith(('.', '/', '~')) else './' + use}:ClassName'"
+    module, _, name = use.rpartition(".")
+    return f"'{module}:{name}'" if module and name else "package.module:Class"
+
+
+def as_entry(raw: Mapping[Any, Any], methods: Collection[str]) -> str:
+    """Return the entry that ``{pbp: {hidden: [50]}}`` seems to mean, empty if there is no method among the keys."""
+    for key, value in raw.items():
+        is_method = isinstance(key, str) and (key in methods or ":" in key)
+        if is_method and (value is None or isinstance(value, Mapping)):
+            options = [*(value or {}), *(other for other in raw if other != key)]
+            name = f"'{key}'" if ":" in key else key
+            return "{" + ", ".join([f"use: {name}", *(f"{option}: ..." for option in options)]) + "}"
+    return ""
+
+
+def as_data_file(name: str) -> str:
+    """Return the entry that the name of a CSV file seems to mean, empty if it is another name."""
+    path = Path(name)
+    if not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes}:
+        return ""
+    return f"{{name: {path.name.partition('.')[0]}, csv: {name}, target: COLUMN}}"

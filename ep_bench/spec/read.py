@@ -17,7 +17,6 @@ from ep_bench.spec.models import (
     Catalogue,
     Compare,
     FileEntry,
-    LeftOut,
     Limits,
     MethodEntry,
     Study,
@@ -25,11 +24,9 @@ from ep_bench.spec.models import (
     Tune,
     override_blocks,
 )
-from ep_bench.spec.problems import Place, Problems
+from ep_bench.spec.problems import Place, Problems, as_class, as_data_file, as_entry, validate
 from ep_bench.spec.shipped import find_study
 from ep_bench.spec.space import read_space
-from ep_bench.spec.suggestions import as_class, as_data_file, as_entry
-from ep_bench.spec.validation import validate
 from ep_bench.spec.yaml_source import Document, read_document
 from ep_bench.types import DatasetRef, SplitScheme
 
@@ -71,7 +68,6 @@ class _Reader:
         self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
         self.base = path.parent.resolve()
         self._stack = (*including, path.resolve())
-        self._required: list[tuple[Place, OptionProblem]] = []  # options without a default that an entry does not give
 
     def read(self) -> Study | None:
         raw = self.document.values
@@ -87,7 +83,6 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
-        own = list(methods)
         union = StudyUnion(self.base, self.catalogue, self.problems)
         for i, part in enumerate(included):
             union.add(part, ("include", i))
@@ -101,7 +96,6 @@ class _Reader:
         names = labels_of_experiment(raw) if "experiment" in raw else labels_of_study(datasets, methods)
         comparisons = Comparisons(self.problems, *names)
         accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
-        self._check_required(own, datasets, file.overrides, left_out)
         comparisons.check_labels(compare)
         ranks = comparisons.ranks(file.ranks, self.catalogue.sources)
         overrides = file.overrides
@@ -273,7 +267,7 @@ class _Reader:
         if not self._usable(checked.use, use_place):
             return None
         self._published(checked, place)
-        self._options(checked.use, options, place, options)
+        self._options(checked.use, options, place, tune)
         if tune is not None:
             tune = self._with_space(checked.use, tune, options, (*place, "tune"))
         return checked.model_copy(update={"options": options, "tune": tune})
@@ -319,30 +313,12 @@ class _Reader:
             columns = self.catalogue.published
             self.problems.known((*place, "published"), entry.published, "no published table has this column", columns)
 
-    def _options(self, use: str, options: Mapping[str, Any], place: Place, own: Mapping[str, Any]) -> None:
-        """Record the problems of a method's options that concern ``own``, the options given at ``place``."""
+    def _options(self, use: str, options: Mapping[str, Any], place: Place, tune: Tune | None) -> None:
+        """Record the problems of a method's options; required ones may be searched, and a seed is given."""
+        searched = {"random_state", *(tune.space or {} if tune else {})}
         for problem in self.catalogue.check_options(use, options, self.base):
-            if not problem.path or problem.path[0] in own or problem.path == ("use",):
+            if not problem.path or problem.path[0] in options or problem.path[0] not in searched:
                 self.problems.add_option(place, _with_own_keys(problem))
-            elif problem.path[0] not in {*options, "random_state"}:  # a seed is given
-                self._required.append((place, problem))
-
-    def _check_required(
-        self,
-        methods: Sequence[MethodEntry],
-        datasets: Sequence[DatasetRef],
-        overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
-        left_out: Sequence[LeftOut],
-    ) -> None:
-        """Record the required options that neither an entry, its search space nor overrides of its data sets give."""
-        for place, problem in self._required:
-            entry, name = methods[int(place[1])], problem.path[0]
-            omitted = {one.dataset for one in left_out if one.method in {entry.use, entry.label}}
-            planned = [ref for ref in datasets if not {ref.name, ref.label} & omitted]
-            given = [any(name in block for block in override_blocks(overrides, entry, ref)) for ref in planned]
-            searched = entry.tune is not None and name in (entry.tune.space or {})
-            if not searched and not all(given):
-                self.problems.add_option(place, problem)
 
     def _overrides(
         self,

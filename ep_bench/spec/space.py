@@ -7,23 +7,23 @@ The value of an option is one of ``{log: [low, high]}``, ``{uniform: [low, high]
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ep_bench.errors import OptionProblem
+from ep_bench.errors import OptionProblem, UnquotedText
 from ep_bench.spec.problems import Place
 
-# Kind of a range -> condition on its lower bound, in words and as a test.
+# Kind of a range -> what its bounds are, and the condition on the lower bound.
 _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "log": ("above 0", lambda low: low > 0.0),
-    "uniform": ("finite", lambda _: True),
-    "int": ("finite", lambda _: True),
-    "log_int": ("1 or above", lambda low: low >= 1),
+    "log": ("two numbers above 0", lambda low: low > 0.0),
+    "uniform": ("two numbers", lambda _: True),
+    "int": ("two whole numbers", lambda _: True),
+    "log_int": ("two whole numbers of at least 1", lambda low: low >= 1),
 }
 KINDS = (*_RANGES, "choice")
 _WHOLE = frozenset({"int", "log_int"})
+_WIDEST = 1e300  # of a bound, so that the range is finite
 _LARGEST = 2**53  # above it, doubles, in which the search computes, do not represent all whole numbers
 _EXAMPLE = "{log: [low, high]}, {uniform: ...}, {int: ...}, {log_int: ...}, {choice: [a, b]} or a list of choices"
 
@@ -99,40 +99,15 @@ def _choice_problems(choices: list[Any], place: Place) -> Iterator[OptionProblem
 
 
 def _range_problems(kind: str, bounds: list[Any], place: Place) -> Iterator[OptionProblem]:
-    if len(bounds) != 2:
-        yield OptionProblem(place, f"must have two bounds, not {len(bounds)}", bounds, "[low, high]")
-        return
-    wrong = [i for i, bound in enumerate(bounds) if not _usable(bound, whole=kind in _WHOLE)]
-    for i in wrong:
-        allowed = "a whole number" if kind in _WHOLE else "a finite number"
-        hint = "; write the number without quotes" if _is_number_text(bounds[i]) else ""
-        yield OptionProblem((*place, i), f"must be {allowed}{hint}", bounds[i])
-    if wrong:
-        return
-    low, high = bounds
     words, is_valid = _RANGES[kind]
-    if not is_valid(low):
-        yield OptionProblem((*place, 0), f"the lower bound of {kind} must be {words}", low)
-    if not low < high:
-        yield OptionProblem(place, f"the lower bound must be below the upper bound, found {low!r} and {high!r}")
-    elif not math.isfinite(float(high) - float(low)):
-        yield OptionProblem(place, f"the range from {low!r} to {high!r} is too wide for double precision")
-
-
-def _usable(bound: Any, *, whole: bool) -> bool:
-    if isinstance(bound, bool) or not isinstance(bound, int if whole else int | float):
-        return False
-    try:
-        return math.isfinite(float(bound)) and (not whole or abs(bound) <= _LARGEST)
-    except OverflowError:
-        return False
-
-
-def _is_number_text(bound: Any) -> bool:
-    try:
-        return isinstance(bound, str) and math.isfinite(float(bound))
-    except ValueError:
-        return False
+    allowed = int if kind in _WHOLE else int | float
+    plain = all(isinstance(bound, allowed) and not isinstance(bound, bool) for bound in bounds)
+    if len(bounds) == 2 and plain and max(map(abs, bounds)) <= (_LARGEST if kind in _WHOLE else _WIDEST):
+        low, high = bounds
+        if is_valid(low) and low < high:
+            return
+    found = UnquotedText(json.dumps(bounds))
+    yield OptionProblem(place, f"must be {words}, the lower one first", found, "[low, high]")
 
 
 def _value_problems(name: str, values: Sequence[_Value], check: Check) -> Iterator[OptionProblem]:

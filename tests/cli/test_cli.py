@@ -229,20 +229,6 @@ def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.skipif(sys.platform != "linux", reason="setsid")
-def test_a_run_continues_after_its_shell_has_exited(tmp_path: Path) -> None:
-    (tmp_path / "tiny.yaml").write_text(STUDY.replace("diabetes, ", ""))
-    shell = f"cd {tmp_path} && setsid {sys.executable} -m ep_bench run tiny.yaml > log 2>&1 &"
-    subprocess.run(["sh", "-c", shell], check=True)
-    results = tmp_path / "results/tiny/results.csv"
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and not results.exists():
-        time.sleep(0.2)
-    assert len(store.read_rows(results)) == 4, (tmp_path / "log").read_text()
-
-
-@pytest.mark.slow
 def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
     entry = "{use: pbp, label: PBP, hidden: [10], epochs: 2}"
     study = f"study: cubic-toy\nseed: 0\nexperiment: cubic_toy\noptions:\n  methods:\n    - {entry}\n"
@@ -260,18 +246,18 @@ def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
     assert "wrong.yaml:" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_an_experiment_reports_whether_it_is_done(tmp_path: Path) -> None:
     study = "study: tilted\nseed: 0\nexperiment: conflict_tilted\noptions: {points: 21}\n"
     (tmp_path / "tilted.yaml").write_text(study)
-    assert "(without cells): to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "1 parts, 1 to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
     refused = ep_bench("run", "tilted.yaml", "--select", "method=x", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "--select is for studies with cells; tilted is an experiment" in refused.stderr
-    assert ep_bench("plan", "tilted.yaml", "--cells", cwd=tmp_path).returncode == 2
-    assert "already" not in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
-    assert "(without cells): done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
-    assert "(already computed)" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    assert "--select: no cell matches" in refused.stderr
+    assert "tilted: 1 parts run; 1 ok" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    assert "1 parts, 0 to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "tilted: 0 parts run; 1 ok" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
     status = ep_bench("status", "results/tilted", cwd=tmp_path)
     assert (status.returncode, status.stdout) == (0, "tilted: experiment conflict_tilted: done\n")
     (tmp_path / "tilted.yaml").write_text(study.replace("21", "31"))
-    assert "(without cells): to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "1 parts, 1 to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ep_bench.cli.output.errors import error_lines
+from ep_bench.cli.output.text import error_lines
 from ep_bench.errors import UserError
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from ep_bench import data, methods
-from ep_bench.cli.output import methods as output
-from ep_bench.cli.output.data import dataset_lines
-from ep_bench.cli.output.machine import doctor_lines
+from ep_bench.cli.commands import methods as output
+from ep_bench.cli.commands.data import dataset_lines
+from ep_bench.cli.commands.doctor import doctor_lines
 from ep_bench.conformance.checks import CheckOutcome, Finding
 from ep_bench.conformance.output import list_lines, outcome_lines
 from ep_bench.estimator import COMMON_OPTIONS

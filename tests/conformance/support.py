@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,12 @@ HERE = Path(__file__).parent
 # Units with which the kernels of a method are those of its quick settings: other numbers compile them once more.
 UNITS: dict[str, dict[str, object]] = {"hmc": {"hidden": [5]}}
 
-# Settings with which a fit takes a fraction of a second, of methods whose defaults are made for thousands of steps.
 FAST = {"pbp", "gp", "bp", "vi", "laplace"}  # methods whose checks are not only exhaustive tests; all share one class
-QUICK: dict[str, dict[str, object]] = {
-    "vi": {"hidden": [10], "samples": 2, "epochs": 150},
-    "dropout": {"hidden": [20], "epochs": 150, "passes": 100},
-    "ensemble": {"hidden": [20], "epochs": 150},
-    "hmc": {"hidden": [5], "samples": 50, "warmup": 50, "steps": 15, "stored": 50},
-    "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
-    "sgld": {"hidden": [5], "epochs": 300},
-    "gp": {"starts": 1},
-    "gp_t": {"nu": 4.0},
-    "dgp_ep": {"inducing": 8, "steps": 600},
-    "sgp": {"inducing": 10, "starts": 1, "steps": 100},
-    "laplace": {"updates": 2, "steps": 50, "starts": 1},
-    "ep_nn": {"hidden": [3], "sweeps": 52},
-}
+
+
+def quick(name: str) -> dict[str, object]:
+    """Return the options with which a fit takes a fraction of a second: ``QUICK`` in the test file of a method."""
+    return getattr(import_module(f"tests.methods.test_{name}"), "QUICK", {})
 
 
 def bad(name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from ep_bench import methods
 from ep_bench.conformance.checks import CHECKS
 from ep_bench.runner.jobs import seed_globals
-from tests.conformance.support import FAST, QUICK, findings, having, outcomes
+from tests.conformance.support import FAST, findings, having, outcomes, quick
 
 KERNELS = "sklearn.gaussian_process.kernels"
 GP = "sklearn.gaussian_process:GaussianProcessRegressor"
@@ -54,7 +54,7 @@ EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
 def test_methods_of_the_registry_conform(name: str) -> None:
     """Run the checks that tests/methods/test_sklearn.py and test_contract.py do not contain; all checks for pbp."""
     elsewhere = set() if name == "pbp" else SCIKIT_LEARN | EDGE_CASES
-    found = outcomes(name, without=elsewhere, **QUICK.get(name, {}))
+    found = outcomes(name, without=elsewhere, **quick(name))
     assert having(found, "ok") == found.keys(), findings(found)
 
 
@@ -63,7 +63,7 @@ def test_methods_of_the_registry_conform(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in methods.REGISTRY if name != "pbp"])
 def test_methods_of_the_registry_conform_at_edge_cases(name: str) -> None:
     others = {check.name for check in CHECKS if check.name not in EDGE_CASES | {"builds", "fits", "shapes", "finite"}}
-    found = outcomes(name, without=others, **QUICK.get(name, {}))
+    found = outcomes(name, without=others, **quick(name))
     assert having(found, "ok") == found.keys() >= EDGE_CASES, findings(found)
 
 
@@ -77,7 +77,7 @@ OTHERS = [*INFERENCES][1:]
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("gp")
+@pytest.mark.xdist_group("covariances")
 @pytest.mark.parametrize("inference", ["vb", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHERS)])
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
     found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])
@@ -86,7 +86,7 @@ def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.xdist_group("gp")
+@pytest.mark.xdist_group("covariances")
 @pytest.mark.parametrize("inference", [*INFERENCES, "kl"])
 def test_every_inference_of_robust_regression_conforms_with_all_its_steps(inference: str) -> None:
     found = outcomes("gp_t", inference=inference, samples=60, warmup=40)

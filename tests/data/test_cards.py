@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from ep_bench import data
 from ep_bench.cli import cli
-from ep_bench.cli.output.machine import doctor_lines
+from ep_bench.cli.commands.doctor import doctor_lines
 from ep_bench.data import cards, reading, verification
 from ep_bench.data.targets import few_values
 from ep_bench.errors import UserError

@@ -22,6 +22,8 @@ from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01}  # options of the conformance tests
+
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 ALPHAS = [-1.0, -0.3, 0.0, 1e-6, 0.5, 1.0, 2.0]
 V0 = 0.7

@@ -13,6 +13,8 @@ from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
 
+pytestmark = pytest.mark.xdist_group("models")  # whose kernels it needs
+
 METHODS = ["bp", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha"]
 
 

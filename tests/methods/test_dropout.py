@@ -8,12 +8,14 @@ import pytest
 from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
+from ep_bench.numerics.minibatch import hold_out
 from ep_bench.numerics.normal_rng import fill_masks, stream
-from ep_bench.numerics.validation_split import hold_out
 from ep_bench.predictions import Predictive
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
+
+QUICK = {"hidden": [20], "epochs": 150, "passes": 100}  # options of the conformance tests
 
 SHAPES = [(5,), (4, 3), (3, 4, 5), (19,), (9, 17)]
 RATE = 0.4

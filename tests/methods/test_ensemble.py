@@ -14,6 +14,8 @@ from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"hidden": [20], "epochs": 150}  # options of the conformance tests
+
 SHAPES = [(), (19,), (4, 3)]
 MINIMUM = 1e-3
 

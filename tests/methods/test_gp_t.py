@@ -26,6 +26,8 @@ from ep_bench.scoring import score
 from ep_bench.types import Rows
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"nu": 4.0}  # options of the conformance tests
+
 PATH = Path(__file__).parents[1] / "reference_values" / "student_t_gp.json"
 VALUES = json.loads(PATH.read_text(encoding="utf-8"))
 FIXED = {"optimize": False, "standardize": False}

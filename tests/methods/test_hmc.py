@@ -19,6 +19,8 @@ from ep_bench.options import factors
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 
+QUICK = {"hidden": [5], "samples": 50, "warmup": 50, "steps": 15, "stored": 50}  # options of the conformance tests
+
 TRACED = ("log_joint", "noise_deviation", "prior_deviation", "acceptance")
 SHORT = {"hidden": (3,), "chains": 2, "samples": 40, "warmup": 30, "steps": 10, "stored": 80}
 

@@ -19,6 +19,8 @@ from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, lar
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"updates": 2, "steps": 50, "starts": 1}  # options of the conformance tests
+
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestNetwork:

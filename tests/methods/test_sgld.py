@@ -17,6 +17,8 @@ from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"hidden": [5], "epochs": 300}  # options of the conformance tests
+
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 

@@ -28,6 +28,8 @@ from ep_bench.types import Rows
 from tests.twins import plain_covariances as plain
 from tests.twins.plain_networks import check_gradient
 
+QUICK = {"inducing": 10, "starts": 1, "steps": 100}  # options of the conformance tests
+
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "sgp.json").read_text(encoding="utf-8"))
 KERNELS = [
     "se", "matern32", "matern52", "nn", "linear", "constant", {"sum": ["se", "linear"]},

@@ -1,4 +1,4 @@
-"""The estimators of the registry pass scikit-learn's checks, except those in ep_bench/conformance/exemptions.py."""
+"""The estimators of the registry pass scikit-learn's checks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from ep_bench import Estimator, methods
-from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.registry_checks import DEMANDS_A_GOOD_FIT, check_name, fitting_well
 from ep_bench.estimator import MethodEstimator
-from tests.conformance.support import FAST, HERE, QUICK, UNITS
+from tests.conformance.support import FAST, HERE, UNITS, quick
 
 pytestmark = pytest.mark.usefixtures("short_search")
 
@@ -23,24 +22,18 @@ ESTIMATORS = [
 ]
 
 
-def reasons(model: MethodEstimator) -> dict[str, str]:
-    return dict(EXEMPT.get(model.method.name, {}))
-
-
 def passes(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
     name = estimator.method.name
-    check(fitting_well(estimator, check, MethodUnderTest(name, QUICK.get(name, {}), HERE)))
+    check(fitting_well(estimator, check, MethodUnderTest(name, quick(name), HERE)))
 
 
-@parametrize_with_checks([model for model in ESTIMATORS if model.method.name in FAST], expected_failed_checks=reasons)
+@parametrize_with_checks([model for model in ESTIMATORS if model.method.name in FAST])
 def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
     passes(estimator, check)
 
 
 @pytest.mark.exhaustive
-@parametrize_with_checks(
-    [model for model in ESTIMATORS if model.method.name not in FAST], expected_failed_checks=reasons
-)
+@parametrize_with_checks([model for model in ESTIMATORS if model.method.name not in FAST])
 def test_scikit_learns_checks_of_other_methods(
     estimator: MethodEstimator, check: Callable[[MethodEstimator], None]
 ) -> None:
@@ -58,8 +51,3 @@ def test_checks_of_the_fit_pass_with_default_options(model: MethodEstimator) -> 
     for name in DEMANDS_A_GOOD_FIT & checks.keys():
         estimator, check = checks[name]
         check(fitting_well(estimator, check))
-
-
-def test_exemptions_have_existing_methods_and_reasons() -> None:
-    assert EXEMPT.keys() <= methods.REGISTRY.keys()
-    assert all(reason.strip() for reasons in EXEMPT.values() for reason in reasons.values())

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ep_bench import data, plugins
-from ep_bench.cli.output.data import card_lines, dataset_lines
-from ep_bench.cli.output.machine import doctor_lines
+from ep_bench.cli.commands.data import card_lines, dataset_lines
+from ep_bench.cli.commands.doctor import doctor_lines
 from ep_bench.data import embedded
 from ep_bench.errors import UserError
 from ep_bench.types import DatasetRef, SplitScheme

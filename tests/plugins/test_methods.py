@@ -15,8 +15,8 @@ from scipy import stats
 
 from ep_bench import Estimator, adapters, methods
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.cli.output.machine import doctor_lines
-from ep_bench.cli.output.methods import method_lines, method_list_lines
+from ep_bench.cli.commands.doctor import doctor_lines
+from ep_bench.cli.commands.methods import method_lines, method_list_lines
 from ep_bench.errors import UserError
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

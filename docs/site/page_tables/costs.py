@@ -1,4 +1,4 @@
-"""Tables of costs, and of the commands."""
+"""Tables of costs, of the commands and of the methods."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from reference_pages import PAGES
+
+from ep_bench import methods
 from ep_bench.cli import cli
 from ep_bench.report import cell_times
 
@@ -78,9 +81,18 @@ def commands() -> list[str]:
     return table(["Command", "Purpose"], body)
 
 
+def method_table() -> list[str]:
+    """Return the methods of the registry, linked to their pages."""
+    found = {name: methods.get(name) for name in methods.REGISTRY}
+    body = [[f"[`{name}`]({PAGES[name]}.md)", one.title, one.paper, one.density, f"`{one.equality}`"]
+            for name, one in found.items()]  # fmt: skip
+    return table(["Name", "Method", "Source", "Predictive density", "Equality"], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "computing-time": computing_time,
     "peers": peers,
     "year-like": year_like,
     "commands": commands,
+    "methods": method_table,
 }

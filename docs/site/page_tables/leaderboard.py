@@ -8,7 +8,7 @@ from functools import cache, partial
 import numpy as np
 
 from ep_bench.convergence import ConvergedSplits
-from ep_bench.plotting.method_families import DEEP, NETWORKS, PROCESSES, family_of
+from ep_bench.plotting.method_style import DEEP, NETWORKS, PROCESSES, family_of
 from ep_bench.report import cell_times, summary
 from ep_bench.report.leaderboard import LeaderboardRow
 from ep_bench.report.leaderboard import leaderboard as ranked_rows

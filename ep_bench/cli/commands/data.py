@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
 from ep_bench.cli.commands.common import EXIT_USAGE, echo_lines
+
+if TYPE_CHECKING:
+    from ep_bench.data.cards import Card
 
 
 @click.group()
@@ -15,7 +21,6 @@ def data() -> None:
 @data.command("list")
 def data_list() -> None:
     """List the data sets and where they are found on this machine."""
-    from ep_bench.cli.output.data import dataset_lines
     from ep_bench.data import valid_cards
     from ep_bench.errors import UserError
 
@@ -29,8 +34,6 @@ def data_list() -> None:
 @click.argument("name")
 def data_show(name: str) -> None:
     """Show the card of a data set: source, licence, citation, peculiarities, checksum."""
-    from ep_bench.cli.output.data import card_lines
-
     echo_lines(card_lines(name))
 
 
@@ -66,3 +69,38 @@ def data_verify(names: tuple[str, ...]) -> int:
         )
 
     return EXIT_USAGE if any(is_wrong(name, state) for name, state, _ in found) else 0
+
+
+def dataset_lines(cards: Iterable[Card]) -> list[str]:
+    """Return one line per data set: those of the cards, and those of plugins.
+
+    A terminal that is too narrow for the titles gets only the remarks on plugins.
+    """
+    from ep_bench import data as package
+    from ep_bench import plugins
+    from ep_bench.cli.output.text import columns, terminal_width
+    from ep_bench.data.cards import card_names
+
+    rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
+    for card in cards:
+        classes = str(len(card.classes) or "")
+        rows.append(
+            (card.name, str(card.n), str(card.d), classes, str(card.n_splits), package.location(card), card.title)
+        )
+    # Plugins are not loaded, because a broken or slow one would affect the whole list.
+    rows += [(name, "", "", "", "", "plugin", text) for name, text in plugins.described(plugins.DATASETS, card_names())]
+    lines = columns(rows)
+    if max(map(len, lines)) <= terminal_width():
+        return lines
+    return columns([(*row[:-1], row[-1] if row[-2] == "plugin" else "") for row in rows])
+
+
+def card_lines(name: str) -> list[str]:
+    """Return the card of a data set, one field per line."""
+    from ep_bench import data as package
+    from ep_bench.cli.output.text import field_lines
+
+    fields = package.card(name).model_dump(mode="json")
+    return [
+        line for key, value in fields.items() if value not in (None, [], {}, "") for line in field_lines(key, value)
+    ]

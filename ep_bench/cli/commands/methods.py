@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,12 @@ from ep_bench.cli.commands.common import EXIT_USAGE, echo_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ep_bench.options import Option
     from ep_bench.types import Task
+
+_COMMON = {
+    "standardize": "standardise inputs and target by the training data; predictions are always in original units"
+}
 
 
 @click.group()
@@ -23,8 +31,6 @@ def methods() -> None:
 @methods.command("list")
 def methods_list() -> None:
     """List the methods of the registry and of installed plugins."""
-    from ep_bench.cli.output.methods import method_list_lines
-
     echo_lines(method_list_lines())
 
 
@@ -32,8 +38,6 @@ def methods_list() -> None:
 @click.argument("name")
 def methods_show(name: str) -> None:
     """Show the options of a method, with their defaults and the source of each default."""
-    from ep_bench.cli.output.methods import method_lines
-
     echo_lines(method_lines(name))
 
 
@@ -105,3 +109,86 @@ def _parse_options(pairs: Sequence[str]) -> dict[str, Any]:
             raise UserError("not an option", where="--option", found=pair, allowed="KEY=VALUE")
         options[key] = read_value(text, f"--option {key}")
     return options
+
+
+def method_list_lines() -> list[str]:
+    """Return a table of the methods with title, tasks and paper; the package and reference of a plugin.
+
+    The papers are left out on a terminal that is too narrow for them.
+    """
+    from ep_bench import methods as registry
+    from ep_bench import plugins
+    from ep_bench.cli.output.text import columns, terminal_width
+
+    found = [registry.get(name) for name in registry.REGISTRY]
+    rows = [(name, one.title, _tasks(one.tasks), one.paper) for name, one in zip(registry.REGISTRY, found, strict=True)]
+    rows += [(name, about, "", "") for name, about in plugins.described(plugins.METHODS, registry.REGISTRY)]
+    lines = columns([("name", "method", "task", "paper"), *rows])
+    narrow = terminal_width() < max(map(len, lines))
+    return columns([("name", "method", "task"), *(row[:3] for row in rows)]) if narrow else lines
+
+
+def _tasks(tasks: Sequence[str]) -> str:
+    return "both" if len(tasks) > 1 else tasks[0]
+
+
+def method_lines(name: str) -> list[str]:
+    """Return the options of a method with defaults, allowed values and sources, and its documentation.
+
+    ``name`` is in the registry, or is a plugin or an external class.
+    """
+    from ep_bench import adapters
+    from ep_bench import methods as registry
+    from ep_bench.cli.output.study import space_text
+    from ep_bench.cli.output.text import docstring_lines, field_lines
+    from ep_bench.estimator import COMMON_OPTIONS
+    from ep_bench.options import Option, table, written
+    from ep_bench.spec import read_space
+
+    if adapters.is_target(name):
+        return _target_lines(name)
+    method, plugin = registry.get(name), registry.plugin(name)
+    lines = [
+        f"{name}: {method.title}",
+        f"  {method.paper}",
+        f"  version {method.version}; {', '.join(method.tasks)}",
+        *([f"  of {plugin}: {plugin.reference}"] if plugin else []),
+        "",
+    ]
+    common = [Option(key, written(value), "true or false", _COMMON[key]) for key, value in COMMON_OPTIONS.items()]
+    lines += _option_lines([*table(method.config), *common])
+    if method.space:
+        space, _ = read_space(method.space, lambda *_: [])
+        lines += ["", *field_lines("tune searches", space_text(space))]
+    doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
+    return [*lines, "", *docstring_lines(doc)]
+
+
+def _option_lines(options: Sequence[Option]) -> list[str]:
+    """Return each option with its default and, in a second column, its allowed values; the description is below."""
+    from ep_bench.cli.output.text import MIN_WIDTH, paragraph, width
+
+    heads = [f"{option.name}: {option.default}".rstrip() for option in options]
+    column = max(map(len, heads)) + 2
+    lines = []
+    for head, option in zip(heads, options, strict=True):
+        allowed = textwrap.wrap(option.takes, max(width() - column, MIN_WIDTH)) or [""]
+        lines += [f"{first:{column}}{part}".rstrip() for first, part in zip_longest([head], allowed, fillvalue="")]
+        lines += paragraph(option.description, "    ")
+    return lines
+
+
+def _target_lines(use: str) -> list[str]:
+    """Return the package or version of an external class, its parameters with defaults, and its documentation."""
+    from ep_bench import adapters
+    from ep_bench import methods as registry
+
+    target = adapters.resolve(use, Path.cwd())
+    plugin = None if ":" in use else registry.plugin(use)
+    origin = f"class {plugin.reference} of {plugin}" if plugin else "an external class"
+    lines = [f"{use}: {origin}", f"  version {adapters.version(use, Path.cwd())}", ""]
+    known = adapters.parameters(target)
+    for key, default in (known or {}).items():
+        lines.append(key if default is inspect.Parameter.empty else f"{key}: {default}")
+    lines += ["any keyword"] if known is None else []
+    return [*lines, f"{adapters.STANDARDIZE}: False", "", *(inspect.getdoc(target) or "").splitlines()]

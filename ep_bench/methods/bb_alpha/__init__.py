@@ -258,6 +258,7 @@ METHOD = Method(
     version_of=_version,
     title="Black-box alpha",
     paper="Hernandez-Lobato et al. (2016)",
+    density="mixture over weights",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -376,6 +376,7 @@ METHOD = Method(
     version=3,
     title="EP for networks with sparsity-promoting priors",
     paper="Jylanki, Nummenmaa and Vehtari (2014)",
+    density="mixture over the noise variance",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -153,6 +153,7 @@ METHOD = Method(
     version=1,
     title="Gaussian process",
     paper="Rasmussen and Williams (2006)",
+    density="Gaussian",
     tasks=("regression",),
     config=Config,
     fit=fit,

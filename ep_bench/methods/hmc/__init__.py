@@ -184,6 +184,7 @@ METHOD = Method(
     version=1,
     title="Hamiltonian Monte Carlo",
     paper="Neal (1996), as in Bui et al. (2015)",
+    density="mixture over draws",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -247,6 +247,7 @@ METHOD = Method(
     version_of=_version,
     title="Laplace approximation",
     paper="MacKay (1992)",
+    density="Gaussian of the linearised network, or mixture over weights",
     tasks=("regression",),
     config=Config,
     fit=fit,

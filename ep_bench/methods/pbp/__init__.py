@@ -226,6 +226,7 @@ METHOD = Method(
     version=1,
     title="Probabilistic backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",
+    density="Gaussian",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -287,6 +287,7 @@ METHOD = Method(
     version=2,
     title="Stochastic gradient Langevin dynamics",
     paper="Welling and Teh (2011), after Bui et al. (2015)",
+    density="mixture over draws",
     tasks=("regression",),
     config=Config,
     fit=fit,

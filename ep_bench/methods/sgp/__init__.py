@@ -321,6 +321,7 @@ METHOD = Method(
     version_of=_version,
     title="Sparse Gaussian process",
     paper="Snelson and Ghahramani (2006); Titsias (2009)",
+    density="Gaussian",
     tasks=("regression",),
     config=Config,
     fit=fit,

@@ -259,6 +259,7 @@ METHOD = Method(
     version_of=_version,
     title="Variational inference by reparameterisation",
     paper="Bui et al. (2015), after Kingma and Welling (2014)",
+    density="mixture over weights",
     tasks=("regression",),
     config=Config,
     fit=fit,

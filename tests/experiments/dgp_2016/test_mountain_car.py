@@ -15,6 +15,8 @@ from ep_bench.experiments.dgp_2016.mountain_car import compute as mountain_car
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics as mountain_car_dynamics
 from ep_bench.report import build
 
+pytestmark = pytest.mark.xdist_group("covariances")  # whose kernels it needs
+
 SMALL: dict[str, Any] = {
     "rows": 60,
     "nodes": 201,

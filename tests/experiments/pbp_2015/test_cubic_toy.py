@@ -22,7 +22,7 @@ from ep_bench.predictions import Predictive
 from ep_bench.results import store
 from ep_bench.types import Array, Method, Rows
 
-pytestmark = pytest.mark.xdist_group("networks")  # whose kernels it needs
+pytestmark = pytest.mark.xdist_group("models")  # whose kernels it needs
 TOY = yaml.safe_load((Path(__file__).parents[3] / "configs" / "pbp_2015" / "toy.yaml").read_text(encoding="utf-8"))
 
 

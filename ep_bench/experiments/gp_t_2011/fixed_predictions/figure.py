@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.gp_t_2011.chain_note import chain_note
+from ep_bench.experiments.gp_t_2011 import PAPER, chain_note
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish

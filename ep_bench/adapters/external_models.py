@@ -1,16 +1,67 @@
-"""An external classifier with the interface of the runner: probabilities of all classes of the data set."""
+"""External regressors and classifiers with the interface of the runner."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.adapters.best_prediction import bound_method, stated_convergence
-from ep_bench.estimator import Scaling
-from ep_bench.predictions import Classification, ClassLabels, ClassProbabilities, real_array
+from ep_bench.adapters import best_prediction
+from ep_bench.adapters.construction import STANDARDIZE, build_model
+from ep_bench.estimator import Scaling, standardisation
+from ep_bench.predictions import (
+    Classification,
+    ClassLabels,
+    ClassProbabilities,
+    PointPrediction,
+    Prediction,
+    real_array,
+)
 from ep_bench.types import Array, Indices
+
+
+def build(
+    use: str, options: Mapping[str, Any], base: Path, seed: int | None = None, classes: int = 0
+) -> ExternalRegressor | ExternalClassifier:
+    """Return the adapted instance of a target; ``seed`` is its ``random_state`` if it has this parameter.
+
+    ``classes`` is the number of classes, 0 in regression. Raises UserError if the target or an option is not available.
+    """
+    model, standardize = build_model(use, options, base, seed), bool(options.get(STANDARDIZE, False))
+    if classes:
+        return ExternalClassifier(model, classes, standardize=standardize)
+    return ExternalRegressor(model, standardize=standardize)
+
+
+class ExternalRegressor:
+    """An external regressor with the interface of the runner: ``fit`` and ``predict_dist``, in original units."""
+
+    def __init__(self, model: Any, *, standardize: bool = False) -> None:
+        self.model = model
+        self.standardize = standardize
+        self.trace_: dict[str, list[float]] = {}
+
+    def fit(self, X: Array, y: Array) -> ExternalRegressor:
+        """Fit to inputs X (n, d) and targets y (n,)."""
+        self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
+        # Copies, so that a model that changes its arguments does not change the data of the cell.
+        best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
+        vars(self).update(best_prediction.stated_convergence(self.model))
+        return self
+
+    def predict_dist(self, X: Array) -> Prediction:
+        """Return the predictive distribution at inputs X (n, d), or quantiles or points if the model has no density.
+
+        Raises ValueError or TypeError if the model returns an object of wrong type or shape.
+        """
+        found = best_prediction.predict(self.model, self._x_scaling.apply(X))
+        shift, scale = float(self._y_scaling.shift[0]), float(self._y_scaling.scale[0])
+        if isinstance(found, PointPrediction):
+            return PointPrediction(shift + scale * found.values)
+        return found.rescale(shift, scale)
 
 
 class ExternalClassifier:
@@ -32,7 +83,7 @@ class ExternalClassifier:
         self._seen = np.unique(y).astype(np.int64)
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         self.model.fit(self._scaling.apply(X), y.astype(np.int64))
-        vars(self).update(stated_convergence(self.model))
+        vars(self).update(best_prediction.stated_convergence(self.model))
         return self
 
     def predict_dist(self, X: Array) -> Classification:
@@ -41,13 +92,13 @@ class ExternalClassifier:
         Raises ValueError or TypeError if the model returns an object of wrong type or shape.
         """
         rows = self._scaling.apply(X)
-        if (ask := bound_method(self.model, "predict_dist")) is not None:
+        if (ask := best_prediction.bound_method(self.model, "predict_dist")) is not None:
             found = ask(rows)
             if not isinstance(found, ClassProbabilities):
                 kind = type(found).__name__
                 raise TypeError(f"predict_dist of a classifier must return ep_bench.ClassProbabilities, found {kind}")
             return self._of_all(found.probabilities, found.classes, len(X), "predict_dist")
-        if (ask := bound_method(self.model, "predict_proba")) is not None:
+        if (ask := best_prediction.bound_method(self.model, "predict_proba")) is not None:
             return self._by_columns(ask(rows), len(X))
         return ClassLabels(self._indices(_labels(self.model.predict(rows)), len(X)), np.arange(self.classes))
 

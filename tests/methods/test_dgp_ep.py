@@ -14,6 +14,8 @@ from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_va
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
+QUICK = {"inducing": 8, "steps": 600}  # options of the conformance tests
+
 pytestmark = pytest.mark.usefixtures("short_search")
 
 # Full propagation and stochastic EP compile for ten seconds or more each, for every likelihood.

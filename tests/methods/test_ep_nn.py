@@ -20,6 +20,8 @@ from ep_bench.types import Rows
 from tests.methods.ep_nn_support import taken
 from tests.twins import plain_ep_nn as plain
 
+QUICK = {"hidden": [3], "sweeps": 52}  # options of the conformance tests
+
 TOLERANCE = Config().tolerance
 STEPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
 

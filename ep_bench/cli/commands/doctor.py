@@ -1,23 +1,34 @@
-"""Output of ``doctor``."""
+"""``doctor``: what is installed on this machine."""
 
 from __future__ import annotations
 
 import os
 
-import numba
-import scipy.linalg  # noqa: F401 loads BLAS, which is then listed
-from threadpoolctl import threadpool_info
+import click
 
-from ep_bench import data, methods, plugins
-from ep_bench.cli.output.plugins import plugin_rows
-from ep_bench.cli.output.text import wrapped_columns
-from ep_bench.data.cards import card_names
-from ep_bench.errors import UserError
-from ep_bench.results.provenance import environment
+from ep_bench.cli.commands.common import echo_lines
+
+
+@click.command()
+def doctor() -> None:
+    """Print what is installed on this machine.
+
+    Versions, BLAS and threads, cores, data sets found, and folders.
+    """
+    echo_lines(doctor_lines())
 
 
 def doctor_lines() -> list[str]:
     """Return versions, BLAS and threads, cores, data sets and folders of this machine."""
+    import numba
+    import scipy.linalg  # noqa: F401 loads BLAS, which is then listed
+    from threadpoolctl import threadpool_info
+
+    from ep_bench import data
+    from ep_bench.cli.output.text import wrapped_columns
+    from ep_bench.errors import UserError
+    from ep_bench.results.provenance import environment
+
     found = environment()
     cards, wrong_cards = data.valid_cards()
     try:
@@ -46,6 +57,9 @@ def doctor_lines() -> list[str]:
 
 def _plugin_lines() -> list[tuple[str, str]]:
     """Return one row per plugin, with the reason if it cannot be used, or one row without plugins."""
+    from ep_bench import methods, plugins
+    from ep_bench.data.cards import card_names
+
     groups = ((plugins.METHODS, methods.REGISTRY), (plugins.DATASETS, card_names()))
-    rows = [(f"plugin {name}", text) for group, names in groups for name, text in plugin_rows(group, names)]
+    rows = [(f"plugin {name}", text) for group, names in groups for name, text in plugins.described(group, names)]
     return rows or [("plugins", "none")]
