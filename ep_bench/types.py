@@ -235,8 +235,6 @@ class Method:
     space : default search space of ``tune``, in the format of ``spec.space``
     validated : function of a Config to the options that a fit itself chooses on validation points of its training data,
         in words, empty for none; the leaderboard has them in the column of tuning
-    criterion : ``criterion(config, n)``, the criterion of convergence by the ``objective`` of the trace for n training
-        points, None if the method has another one or none; it judges stored curves of rows that do not state it
     equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
         amplify rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one
         hidden layer), ``optimised`` or ``sampled``
@@ -258,6 +256,5 @@ class Method:
     space: Mapping[str, Any] = field(default_factory=dict)
     validated: Callable[[Any], str] | None = None
     version_of: Callable[[Any], int] | None = None
-    criterion: Callable[[Any, int], Decrease | None] | None = None
     equality: Equality = "optimised"
     density: str = ""

@@ -99,7 +99,6 @@ class _Group(Form):
     dataset: str
     factors: _Factors
     cells: dict[str, str]
-    criterion: dict[str, float] = ABSENT
 
 
 class _Method(Form):

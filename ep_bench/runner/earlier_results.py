@@ -21,17 +21,9 @@ from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.results.writers import sole_writer
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
-from ep_bench.types import DatasetInfo, DatasetRef, Decrease, Method, Record
+from ep_bench.types import DatasetInfo, DatasetRef, Method, Record
 
 TimeKey = tuple[str, ...]
-
-
-def criterion_of(factors: Mapping[str, Any], info: DatasetInfo) -> Decrease | None:
-    """Return the criterion by which stored curves of a configuration can be judged, or None."""
-    if adapters.is_target(factors["method"]) or factors.get("tune"):
-        return None
-    method = methods.get(factors["method"])
-    return method.criterion(_config(method, factors), training_points(factors, info)) if method.criterion else None
 
 
 class EarlierResults:

@@ -16,7 +16,7 @@ from ep_bench.errors import UserError, joined
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.selection import Wanted, matches
 from ep_bench.results.writers import sole_writer
-from ep_bench.runner.earlier_results import EarlierResults, criterion_of, take_over
+from ep_bench.runner.earlier_results import EarlierResults, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
 from ep_bench.runner.jobs import BasePlan, Job, PlannedCell
 from ep_bench.spec import MethodEntry, Study
@@ -197,9 +197,8 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
         estimate = past.estimate(factors, info)
         cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
         hashes = {str(job.cell.split): job.cell.key for job in jobs}
-        cell, criterion = jobs[0].cell, criterion_of(factors, info)
-        group = {"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes}
-        groups.append(group | ({"criterion": criterion._asdict()} if criterion else {}))
+        cell = jobs[0].cell
+        groups.append({"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes})
     removed = _removed_cells(past, cells)
     return Plan(
         study, folder, cells, past.stamps, past.finished, infos=infos, groups=groups, removed=removed

@@ -182,10 +182,6 @@ class TestReleasedProgram:
 
 
 class TestConvergence:
-    def test_the_criterion_is_part_of_the_registry(self):
-        assert dgp_ep.METHOD.criterion(dgp_ep.Config(), 100) == dgp_ep.SETTLED
-        assert dgp_ep.METHOD.criterion(dgp_ep.Config(plateau=10), 100) is None
-
     def test_a_falling_energy(self):
         config = dgp_ep.Config(inducing=5, steps=40, batch_size=10, start="random", learning_rate=0.02)
         with pytest.warns(UserWarning, match="the energy decreased by .* nats per data point"):

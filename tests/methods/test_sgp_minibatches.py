@@ -205,10 +205,6 @@ class TestFits:
         assert minibatches.has_settled(falling + [0.0] * 40)
         assert not minibatches.has_settled([0.5, 0.5, 0.5])
 
-    def test_the_criterion_is_that_of_minibatches_only(self):
-        few, many = (sgp.METHOD.criterion(sgp.Config(), n) for n in (sgp.MANY, sgp.MANY + 1))
-        assert (few, many) == (None, minibatches.SETTLED)
-
     @pytest.mark.parametrize("seed", [0, 1])
     def test_the_seed_decides(self, seed):
         config = sgp.Config(minibatch=True, batch_size=30, epochs=2, inducing=5)

@@ -393,6 +393,5 @@ METHOD = Method(
     seconds=_seconds,
     warmup={"steps": 2, "inducing": 3},
     published=_published,
-    criterion=lambda config, n: SETTLED if config.plateau is None else None,  # noqa: ARG005
     space={"hidden": {"choice": [[], [1], [2], [3]]}, "learning_rate": {"log": [1e-3, 2e-2]}},
 )

@@ -54,7 +54,7 @@ from ep_bench.covariances.sparse_bound import (
     sweep,
 )  # fmt: skip
 from ep_bench.covariances.sparse_searches import SearchSettings
-from ep_bench.methods.sgp.minibatches import SETTLED, optimise
+from ep_bench.methods.sgp.minibatches import optimise
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.options import NEUTRAL
@@ -330,7 +330,6 @@ METHOD = Method(
     seconds=_seconds,
     warmup={"starts": 1, "steps": 2, "inducing": 5, "lengthscale": None, "weight_variance": None},
     published=_published,
-    criterion=lambda config, n: SETTLED if by_minibatches(config, n) else None,
     space={
         "approximation": {"choice": ["fitc", "vfe"]},
         "kernel": {"choice": ["se", "matern32", "matern52", "nn"]},
