@@ -1,9 +1,8 @@
 """The rule of convergence, the same in reports and in comparisons with published numbers.
 
 A sampler is judged by R-hat of its worst test prediction (column ``r_hat``): at most ``R_HAT`` is converged, at most
-``NEARLY`` is nearly converged. Other methods are judged by their own criterion (column ``converged``). Rows of older
-versions have neither column: those with a warning in ``reason`` have not converged, the others state nothing, unless
-the report derives ``converged`` from the median over splits of the stored training curve (column ``by_median``).
+``NEARLY`` is nearly converged. Other methods are judged by their own criterion (column ``converged``), and a warning in
+``reason`` means that a cell has not converged. A method without a criterion states nothing.
 
 Source of the limits: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC, Bayesian Analysis 16.
@@ -27,13 +26,11 @@ Convergence = Literal["converged", "nearly", "not", "unknown"]
 
 @dataclass(frozen=True)
 class ConvergedSplits:
-    """How many splits of one entry are converged, nearly converged, not converged, and without any statement."""
+    """How many splits of one entry are converged, nearly converged and not converged; 0 without a statement."""
 
     converged: int = 0
     nearly: int = 0
     unconverged: int = 0
-    unstated: int = 0
-    by_median: int = 0  # of the judged splits, those judged by the median curve of all splits
 
     @property
     def judged(self) -> int:
@@ -47,28 +44,22 @@ class ConvergedSplits:
 
     @property
     def shortfall(self) -> str:
-        """Return all counts in words, empty if all splits have converged or none states whether it has."""
-        return self.counts if self.judged and self.converged < self.judged + self.unstated else ""
+        """Return all counts in words, empty if all splits that state it have converged."""
+        return self.counts if self.converged < self.judged else ""
 
     @property
     def counts(self) -> str:
-        """Return all counts in words, such as ``14 of 20 converged, 2 nearly, 4 not``."""
-        parts = [f"{self.converged} of {self.judged + self.unstated} converged"]
-        parts += [f"{self.nearly} nearly"] if self.nearly else []
-        parts += [f"{self.unconverged} not"] if self.judged else []
-        parts += [f"{self.unstated} not stated"] if self.unstated else []
-        if self.by_median:
-            whole = self.by_median == self.judged + self.unstated
-            parts.append("by the median curve" if whole else f"{self.by_median} by the median curve")
-        return ", ".join(parts)
+        """Return all counts in words, such as ``14 of 20 converged, 2 nearly, 4 not``; empty without a statement."""
+        if not self.judged:
+            return ""
+        nearly = f", {self.nearly} nearly" if self.nearly else ""
+        return f"{self.converged} of {self.judged} converged{nearly}, {self.unconverged} not"
 
     def __add__(self, other: ConvergedSplits) -> ConvergedSplits:
         return ConvergedSplits(
             self.converged + other.converged,
             self.nearly + other.nearly,
             self.unconverged + other.unconverged,
-            self.unstated + other.unstated,
-            self.by_median + other.by_median,
         )
 
 
@@ -92,12 +83,8 @@ def judge(row: Mapping[Any, Any]) -> Convergence:
 
 def count(rows: Iterable[Mapping[Any, Any]]) -> ConvergedSplits:
     """Return the counts over finished cells."""
-    found: Counter[Convergence] = Counter()
-    by_median = 0
-    for row in rows:
-        found[judge(row)] += 1
-        by_median += row.get("by_median") is True
-    return ConvergedSplits(found["converged"], found["nearly"], found["not"], found["unknown"], by_median)
+    found = Counter(judge(row) for row in rows)
+    return ConvergedSplits(found["converged"], found["nearly"], found["not"])
 
 
 def _number(value: Any) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import regular_files
-from ep_bench.report.tables import plain_markdown
+from ep_bench.report.render_markdown import plain_markdown
 from ep_bench.results.forms import RowScores, problem
 from ep_bench.results.spreadsheets import harmless, original
 

@@ -16,7 +16,7 @@ from ep_bench.published.matching import printed_over_points
 from ep_bench.published.number_format import MOST_DECIMALS, error_decimals, measured, printed
 from ep_bench.published.pooled import DENSITY, SQUARE, ScoreMoments, moments, normalised, pooled
 from ep_bench.published.sources import PublishedTable, load_sources
-from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
+from ep_bench.published.values import METRICS, columns, described_rows, load_published, source_names
 
 __all__ = [
     "ACCEPTED",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloa
 
 from ep_bench.errors import UserError, spell
 from ep_bench.published.sources import Scheme
-from ep_bench.published.tables import source_names
+from ep_bench.published.values import source_names
 from ep_bench.resources import read_yaml
 
 FILE = Path(__file__).with_name("claims.yaml")

@@ -22,7 +22,7 @@ from ep_bench.errors import UserError
 from ep_bench.published.matching import Lock, by_splits, labels, options
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import CellOptions, load_sources
-from ep_bench.published.tables import METRICS, described_rows, rows_as_printed, source_names
+from ep_bench.published.values import METRICS, described_rows, rows_as_printed, source_names
 
 if TYPE_CHECKING:
     import pandas as pd

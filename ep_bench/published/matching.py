@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ep_bench.published.sources import PublishedTable, load_sources
-from ep_bench.published.tables import described_rows
+from ep_bench.published.values import described_rows
 
 Lock = Mapping[str, Any]  # study.lock.json
 

@@ -29,7 +29,7 @@ def build(
     ----------
     folders : results folders
     out : where to write; by default ``report`` in the first folder
-    all_figures : whether to draw chains, training and experiments too; by default only for a single study
+    all_figures : whether to draw chains, training and experiments too; by default only for one study of few methods
     select : ``key=glob`` patterns of the cells to report, key is method, dataset or split; requires ``out``
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
@@ -39,10 +39,30 @@ def build(
     UserError
         If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
-    from ep_bench.report.builder import write
+    from ep_bench.report import merge, page_data, render_html, render_markdown
+    from ep_bench.report.context import ReportContext
+    from ep_bench.report.sections import all_sections
+    from ep_bench.results import store
 
+    if not folders:
+        raise UserError("name at least one results folder", where="report")
     if out is not None and out.exists() and not out.is_dir():
         raise UserError("is not a folder", where=str(out))
     if select and out is None:
         raise UserError("a report of selected cells needs a folder of its own", where="--select", allowed="--out DIR")
-    return write(folders, out, pdf=pdf, all_figures=all_figures, select=select, log=log)
+    merged = merge.merge(folders, select)
+    for note in merged.notes:
+        log(note)
+    report = ReportContext(merged, all_figures=all_figures)
+    found = all_sections(report)
+    out = out or Path(folders[0]) / "report"
+    page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
+    texts = {out / "report.html": page, out / "report.md": render_markdown.page(report.title, report.summary, found)}
+    if len(merged.studies) > 1:
+        texts[out / "index.html"] = page
+    every = [part for section in found for part in section.with_parts()]
+    texts |= {out / "tables" / name: text for part in every for name, text in part.files.items()}
+    for path, text in texts.items():
+        store.write_atomically(path, text)
+    pictures = [picture for part in every for picture in part.pictures]
+    return [*texts, *(path for picture in pictures for path in picture.write(out / "figures", pdf=pdf))]

@@ -24,23 +24,36 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ep_bench.plotting.axes import in_groups, side_by_side
-from ep_bench.plotting.numbers import tick_texts
+from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture
-from ep_bench.plotting.stored_figures import drawn_if_changed
-from ep_bench.plotting.style import LINE, LOOKS, STYLE, finish
-from ep_bench.report.chain_diagnostics import MonitoredDraws
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.types import Array
 
 DOWN, ACROSS = 5, 4  # data sets and quantities per figure
-TRACE, RANKS, HEIGHT, CHAIN = 1.55, 1.05, 1.0, 0.24  # widths and height of panels, and height per chain, in inches
-BETWEEN, TOP, BOTTOM = 0.28, 0.3, 0.27  # between trace and ranks, above and below a row of panels, in inches
-DIGIT = 0.072  # inches per digit of a tick label
-WORD, FOOT = 0.14, 0.22  # inches per line of a title, and below the last row
-WRAP = 30  # letters per line of a title
+TRACE, RANKS, HEIGHT, CHAIN = 1.9, 1.3, 1.5, 0.3  # widths and height of panels, and height per chain, in inches
+WRAP = 22  # letters per line of a title
 CUT = 4.0  # largest count that a histogram shows, as a multiple of the uniform count
 BINS, DRAWS_A_BIN = 20, 10  # maximum number of bins, and a chain's draws per bin
 SHADES = [LOOKS[place] for place in (2, 0, 1, 5, 3, 4)]  # of the chains: those that differ most in greyscale first
 BAND, OUTSIDE = "0.88", "0.55"  # greys, so that they are the colour of no chain
+
+
+class MonitoredDraws(NamedTuple):
+    """Stored draws of one quantity on one split; a chain had ``draws`` draws, of which some are stored."""
+
+    name: str
+    title: str
+    unit: str
+    dataset: str
+    split: int
+    draws: int
+    values: Array  # (chains, stored draws), NaN for values that were not finite
+    r_hat: float
+
+    def moves(self) -> bool:
+        """Return whether there are two different finite values."""
+        known = self.values[np.isfinite(self.values)]
+        return len(known) > 1 and bool(np.ptp(known) > 0.0)
 
 
 class Ranks(NamedTuple):
@@ -78,83 +91,37 @@ def several(method: str, found: Sequence[MonitoredDraws]) -> Iterator[Picture]:
             yield _figure(mine, method, f"chains-{method}{f'-{place + 1}' if len(parts) > 1 else ''}")
 
 
-@drawn_if_changed
 def _figure(found: Sequence[MonitoredDraws], method: str, name: str) -> Picture:
     datasets = list(dict.fromkeys(one.dataset for one in found))
     quantities = list(dict.fromkeys(one.name for one in found))
     chains = max(len(one.values) for one in found)
+    size = (len(quantities) * (TRACE + RANKS) + 0.3, len(datasets) * max(HEIGHT, CHAIN * chains) + 0.6)
     with mpl.rc_context(STYLE):
-        handles = _legend(chains)
-        figure, axes = _canvas(found, datasets, quantities, handles)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(
+            len(datasets), 2 * len(quantities), squeeze=False, width_ratios=[TRACE, RANKS] * len(quantities)
+        )
+        used = set()
         for one in found:
-            row, column = datasets.index(one.dataset), quantities.index(one.name)
-            trace, ranked = axes[row, column]
-            last = row == max(datasets.index(other.dataset) for other in found if other.name == one.name)
-            _trace(trace, one, first=row == min(datasets.index(o.dataset) for o in found if o.name == one.name))
+            row, column = datasets.index(one.dataset), 2 * quantities.index(one.name)
+            trace, ranked = axes[row, column : column + 2]
+            used.add(trace)
+            _trace(trace, one)
             if len(one.values) > 1:
+                used.add(ranked)
                 _rank_rows(ranked, one)
-            else:
-                ranked.remove()
-            if last:
-                trace.set_xlabel("monitored draw")
-                ranked.set_xlabel("rank")
-        for row, column in np.ndindex(len(datasets), len(quantities)):
-            if not any((one.dataset, one.name) == (datasets[row], quantities[column]) for one in found):
-                for ax in axes[row, column]:
-                    ax.remove()
+        for ax in set(axes.ravel()) - used:
+            ax.remove()
+        handles = _legend(chains)
+        columns = side_by_side(figure, [str(handle.get_label()) for handle in handles])
+        figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
     return finish(figure, name, _caption(method, found))
-
-
-def _canvas(
-    found: Sequence[MonitoredDraws], datasets: Sequence[str], quantities: Sequence[str], handles: Sequence[Any]
-) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure and its axes (data sets, quantities, 2), below space for a legend.
-
-    Axes are placed by hand, which is much faster than a layout engine.
-    """
-    height = max(HEIGHT, CHAIN * max(len(one.values) for one in found))
-    splits = {one.dataset: one.split for one in found}
-    labels = {d: [*textwrap.wrap(d, int(height / 0.075)), f"split {splits[d]}"] for d in datasets}
-    margin = 0.1 + 0.14 * max(len(lines) for lines in labels.values())
-    left = 0.12 + DIGIT * max(len(text) for one in found for text in _numbers(one)[1].values())
-    across = left + TRACE + BETWEEN + RANKS
-    width = margin + len(quantities) * across + 0.2
-    figure = Figure(figsize=(width, 1.0))
-    named = [str(handle.get_label()) for handle in handles]
-    columns = side_by_side(figure, named)
-    above = 0.05 + LINE * math.ceil(len(named) / columns) + WORD * (max(len(_head(one)) for one in found) - 1)
-    total = above + len(datasets) * (TOP + height + BOTTOM) + FOOT
-    figure.set_size_inches((width, total))
-    axes = np.empty((len(datasets), len(quantities), 2), dtype=object)
-    for row, dataset in enumerate(datasets):
-        y = total - above - row * (TOP + height + BOTTOM) - TOP - height
-        middle = (y + 0.5 * height) / total
-        figure.text(
-            0.08 / width, middle, "\n".join(labels[dataset]), rotation=90, ha="left", va="center",
-            multialignment="center",
-        )  # fmt: skip
-        for column in range(len(quantities)):
-            x = margin + column * across + left
-            for place, (start, wide) in enumerate(((x, TRACE), (x + TRACE + BETWEEN, RANKS))):
-                axes[row, column, place] = figure.add_axes((start / width, y / total, wide / width, height / total))
-    figure.legend(
-        handles=handles, loc="upper center", ncols=columns, frameon=False, borderaxespad=0.4, borderpad=0.1,
-        labelspacing=0.3,
-    )  # fmt: skip
-    return figure, axes
 
 
 def _legend(chains: int) -> list[Any]:
     lines = [
         Line2D(
-            [],
-            [],
-            color=colour,
-            marker=marker,
-            markersize=3.0,
-            linewidth=0.9,
-            linestyle=_stroke(place),
-            label=f"chain {place + 1}",
+            [], [], color=colour, marker=marker, markersize=3.0, linestyle=_stroke(place), label=f"chain {place + 1}"
         )
         for place in range(chains)
         for colour, marker in [SHADES[place % len(SHADES)]]
@@ -175,7 +142,7 @@ def _stroke(place: int) -> str:
     return ("-", "--", ":", "-.")[place // len(SHADES) % 4]
 
 
-def _trace(ax: Axes, one: MonitoredDraws, *, first: bool) -> None:
+def _trace(ax: Axes, one: MonitoredDraws) -> None:
     """Draw the chains over one another, with their markers at different draws."""
     kept = one.values.shape[1]
     x = np.linspace(1.0, one.draws, kept)
@@ -186,26 +153,10 @@ def _trace(ax: Axes, one: MonitoredDraws, *, first: bool) -> None:
             x, values, color=colour, marker=marker, markersize=2.6, linewidth=0.6, linestyle=_stroke(place), alpha=0.85,
             markevery=(place * step // len(one.values), step),
         )  # fmt: skip
-    ax.set_xlim(1.0 - 0.02 * one.draws, 1.02 * one.draws + 0.5)
     ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    limits, ticks = _numbers(one)
-    ax.set_yticks(list(ticks), list(ticks.values()))
-    ax.set_ylim(limits)
-    if first:
-        ax.set_title("\n".join(_head(one)))
-
-
-def _head(one: MonitoredDraws) -> list[str]:
-    return [*textwrap.wrap(one.title, WRAP), *textwrap.wrap(f"({one.unit})", WRAP)]
-
-
-def _numbers(one: MonitoredDraws) -> tuple[tuple[float, float], dict[float, str]]:
-    """Return the limits of the axis of values, and its ticks with the decimals required by their steps."""
-    known = one.values[np.isfinite(one.values)]
-    low, high = float(known.min()), float(known.max())
-    low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
-    places = [p for p in np.asarray(MaxNLocator(3).tick_values(low, high)).tolist() if low <= p <= high]
-    return (low, high), dict(zip(places, tick_texts(places), strict=True))
+    plain_ticks(ax.yaxis)
+    ax.set(title="\n".join(textwrap.wrap(f"{one.title} ({one.unit})", WRAP)), xlabel="monitored draw")
+    ax.set_ylabel("\n".join([*textwrap.wrap(one.dataset, 20), f"split {one.split}"]))
 
 
 def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:
@@ -232,7 +183,7 @@ def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:
     ax.set_xticks([0.0, total])
     ax.set_yticks([rows - 1 - place + 0.4 for place in range(rows)], [str(place + 1) for place in range(rows)])
     ax.tick_params(axis="y", length=0)
-    ax.set_title("ranks" if math.isnan(one.r_hat) else f"R-hat {one.r_hat:.3f}")
+    ax.set(title="ranks" if math.isnan(one.r_hat) else f"R-hat {one.r_hat:.3f}", xlabel="rank")
 
 
 def _caption(method: str, found: Sequence[MonitoredDraws]) -> str:

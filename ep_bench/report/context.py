@@ -9,19 +9,19 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench.convergence import ConvergedSplits
 from ep_bench.plotting.method_style import MethodStyle, method_styles
-from ep_bench.report import rank_groups, summary
+from ep_bench.report import group_ranks, summary
+from ep_bench.report.group_ranks import RankGroupResult
 from ep_bench.report.leaderboard import Leaderboard, leaderboard
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.published_checks import merged_check
-from ep_bench.report.rank_groups import RankGroupResult
 from ep_bench.report.scores import MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
 
 TITLED = 4  # studies in the title of a page
-NOT_DRAWN = "The figures are in the report of the study, and here with `--all-figures`."
+DRAWN = 20  # methods of a single study whose chains and training are drawn
+NOT_DRAWN = "The figures are drawn with `--all-figures`, and in the report of a single study of few methods."
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,13 @@ class ReportContext:
     """Merged studies. What several sections need is computed at the first access."""
 
     merged: MergedStudies
-    all_figures: bool = True  # whether to draw chains, training and experiments too
-    internal_traces: bool = False  # whether to draw the internal quantities of training too
+    all_figures: bool | None = None  # draw chains, training and experiments; None: by the size
+
+    @property
+    def draws_all(self) -> bool:
+        """Return whether to draw chains, training and experiments too."""
+        small = len(self.merged.studies) == 1 and len(self.merged.methods) <= DRAWN
+        return small if self.all_figures is None else self.all_figures
 
     @property
     def title(self) -> str:
@@ -81,7 +86,7 @@ class ReportContext:
     @cached_property
     def rank_groups(self) -> list[RankGroupResult]:
         """Return the ranks of the groups of methods that the studies list."""
-        return rank_groups.collect(self.merged)
+        return group_ranks.collect(self.merged)
 
     @cached_property
     def leaderboards(self) -> list[Leaderboard]:
@@ -98,18 +103,11 @@ class ReportContext:
 
     @property
     def time_notes(self) -> list[str]:
-        """Return the notes on wall times, of older versions that stored no CPU times, and on several processors."""
-        methods, processors = self.merged.wall_times, self.merged.processors
-        notes = []
-        if methods:
-            notes.append(
-                f"* Times of {', '.join(methods)} are wall times in part: rows of older versions have no CPU time."
-            )
-        if len(processors) > 1:
-            notes.append(
-                f"Times are of {len(processors)} processors ({', '.join(processors)}), which are not equally fast."
-            )
-        return notes
+        """Return the note on times of several processors, if there are several."""
+        processors = self.merged.processors
+        if len(processors) < 2:
+            return []
+        return [f"Times are of {len(processors)} processors ({', '.join(processors)}), which are not equally fast."]
 
     @property
     def curves(self) -> curves.Curves:
@@ -128,7 +126,4 @@ class ReportContext:
     @cached_property
     def marks(self) -> dict[str, str]:
         """Return the mark of convergence of each method over all data sets: a dagger, a ring or nothing."""
-        found: dict[str, ConvergedSplits] = {}
-        for (method, _), splits in self.merged.convergence.items():
-            found[method] = found.get(method, ConvergedSplits()) + splits
-        return {method: splits.mark for method, splits in found.items()}
+        return {method: self.merged.converged([method], self.merged.datasets).mark for method in self.merged.methods}

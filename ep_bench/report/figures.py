@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ep_bench.errors import UserError, nearest
-from ep_bench.report import leaderboard, merge, selected_cells
+from ep_bench.report import leaderboard, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import RankedScore
 
@@ -26,7 +26,7 @@ def score_panels(*folders: str | Path, score: str = "ll", select: Sequence[str] 
 
     Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score.
     """
-    from ep_bench.report.sections.scores import panels, published_marks
+    from ep_bench.report.sections.score_tables import panels, published_marks
 
     report = _report(folders, select)
     table = _ranked(report, score).table
@@ -38,15 +38,15 @@ def critical_difference(*folders: str | Path, score: str = "ll", select: Sequenc
 
     Raises UserError with the reason if the tests are withheld, and for an unknown score.
     """
-    from ep_bench.report import rank_diagrams
+    from ep_bench.report.sections import ranks
 
     report = _report(folders, select)
     rankings = _ranked(report, score).rankings
-    diagrams = rank_diagrams.possible(rankings)
+    diagrams = ranks.possible(rankings)
     if not diagrams:
-        reasons = " ".join(rank_diagrams.withheld_lines(rankings)) or "no two methods are complete on a data set"
+        reasons = " ".join(ranks.withheld_lines(rankings)) or "no two methods are complete on a data set"
         raise UserError(reasons, where="critical_difference")
-    return rank_diagrams.critical_difference(diagrams, report.styles).figure
+    return ranks.critical_difference(diagrams, report.styles).figure
 
 
 def calibration(*folders: str | Path, select: Sequence[str] = ()) -> Figure:
@@ -69,14 +69,14 @@ def score_against_time(*folders: str | Path, score: str = "ll", select: Sequence
     The loss is that of the leaderboard: the mean over data sets of the difference from the best, in nats for a
     log-likelihood and relative for other scores. Raises UserError if no methods are ranked.
     """
-    from ep_bench.report.sections import leaderboard as drawing
+    from ep_bench.report.sections.leaderboard_tables import chart, has_losses_and_times
 
     report = _report(folders, select)
     board = leaderboard.leaderboard(report.merged, _ranked(report, score).table, report.checks)
-    if not drawing.has_losses_and_times(board):
+    if not has_losses_and_times(board):
         problem = "no two methods have a loss and a CPU time on a common data set on which they are complete"
         raise UserError(problem, where="score_against_time")
-    return drawing.score_against_time(board, report.styles, report.merged.wall_times).figure
+    return chart(board, report.styles).figure
 
 
 def predictions(folder: str | Path, dataset: str, select: Sequence[str] = ()) -> Figure:
@@ -111,7 +111,7 @@ def _report(folders: Sequence[str | Path], select: Sequence[str]) -> ReportConte
     if not folders:
         raise UserError("name at least one results folder", where="figures")
     paths = [Path(folder) for folder in folders]
-    return ReportContext(selected_cells.merged_cells(paths, select) if select else merge.merge(paths))
+    return ReportContext(merge.merge(paths, select))
 
 
 def _ranked(report: ReportContext, name: str) -> RankedScore:

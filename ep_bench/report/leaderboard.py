@@ -28,13 +28,11 @@ from scipy import stats
 
 from ep_bench import published
 from ep_bench.convergence import DAGGER, ConvergedSplits
-from ep_bench.report import cell_times, complete_subset, summary
-from ep_bench.report.merge import MergedStudies
-from ep_bench.report.paired_tests import PairedTest
-from ep_bench.report.ranks import block_ranks
+from ep_bench.report import significance, summary
+from ep_bench.report.merge import MergedStudies, cpu_seconds
 from ep_bench.report.scores import Score
+from ep_bench.report.significance import FEWEST_BLOCKS, PairedTest, block_ranks
 from ep_bench.report.summary import ScoreTable
-from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.types import Array
 
 RESAMPLES = 10_000
@@ -141,7 +139,7 @@ def leaderboard(
     rows = [i for i, name in enumerate(table.datasets) if not sets or name in sets]
     columns = [j for j, name in enumerate(table.methods) if not methods or name in methods]
     candidates = table.ranked_rows(rows)
-    subset = complete_subset.largest(table.complete[np.ix_(candidates, columns)])
+    subset = significance.largest_complete_subset(table.complete[np.ix_(candidates, columns)])
     places = [candidates[i] for i in subset.datasets]  # of the ranked data sets in the table
     datasets = tuple(table.datasets[i] for i in places)
     ranked = [table.methods[columns[j]] for j in subset.methods]
@@ -231,7 +229,7 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
     rows = merged.ok()
     rows = rows[rows["dataset"].isin(list(datasets))]
     errors = rows.groupby(["method", "dataset"])["pit_error"].mean().groupby("method").mean()
-    seconds = rows.assign(seconds=cell_times.total(rows)).groupby("method")["seconds"].median()
+    seconds = rows.assign(seconds=cpu_seconds(rows)).groupby("method")["seconds"].median()
     return {
         name: np.array([float(found.get(method, math.nan)) for method in methods])
         for name, found in (("calibration", errors), ("seconds", seconds))

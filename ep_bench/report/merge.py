@@ -7,11 +7,9 @@ meanings get the study's name appended.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +17,15 @@ from typing import Any
 
 import pandas as pd
 
+from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
-from ep_bench.report import converged_splits
-from ep_bench.results import curves, row_scores, store
-from ep_bench.results.writers import sole_writer
+from ep_bench.results import curves, store
+from ep_bench.results.selection import labelled_cells, no_match, restricted, selection
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+INDEPENDENT = "holdout"  # scheme whose splits are draws from one distribution, without common data points
+CPU_TIMES = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 TOLERANCE = 1e-9  # relative difference of equal scores
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 
@@ -45,8 +44,7 @@ class MethodColumn:
 class MergedStudies:
     """All cells of a report.
 
-    ``rows`` has one line per finished cell, with the labels of the report, and ``wall_times`` where wall times replace
-    CPU times that an older version did not store; ``planned`` is the number of cells by
+    ``rows`` has one line per finished cell, with the labels of the report; ``planned`` is the number of cells by
     (method, dataset).
     """
 
@@ -59,7 +57,7 @@ class MergedStudies:
     notes: list[str]
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # label in the report, by study and its label
     dataset_names: dict[tuple[str, str], str] = field(default_factory=dict)  # the same of data sets with new names
-    wall_times: list[str] = field(default_factory=list)  # methods with rows that have wall times, but no CPU times
+    pivots: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)  # known results of ``summary.pivot``
 
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
@@ -75,20 +73,21 @@ class MergedStudies:
     @cached_property
     def curves(self) -> curves.Curves:
         """The curves of all studies. Their hashes of cells identify them, since labels may differ."""
-        found = [curves.collect(study.folder, study.rows) for study in self.studies]
+        found = [curves.read(study.folder) for study in self.studies]
         kinds = range(len(curves.Curves._fields))
         return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in kinds))
 
     @cached_property
     def convergence(self) -> dict[tuple[str, str], ConvergedSplits]:
-        """The converged splits by (method, data set)."""
-        rows = self.judged_rows
-        return converged_splits.count(rows[rows["status"] == "ok"])
+        """The converged splits of the cells that ended ``ok``, by (method, data set)."""
+        rows = self.ok().reindex(columns=["method", "dataset", "reason", "converged", "r_hat"])
+        groups = rows.groupby(["method", "dataset"], sort=False)
+        return {(str(m), str(d)): convergence.count(part.to_dict("records")) for (m, d), part in groups}
 
-    @cached_property
-    def judged_rows(self) -> pd.DataFrame:
-        """The rows, with what ``curves.json`` has on convergence where an older version did not store it in the row."""
-        return converged_splits.completed(self.rows, self.curves, [study.lock for study in self.studies])
+    def converged(self, methods: Iterable[str], datasets: Iterable[str]) -> ConvergedSplits:
+        """Return the converged splits of some methods on some data sets together."""
+        places = [(method, dataset) for dataset in datasets for method in methods]
+        return sum((self.convergence.get(place, ConvergedSplits()) for place in places), ConvergedSplits())
 
     def tasks(self) -> dict[str, Task]:
         """Return the task of each data set with finished cells, from the lock file or, in older ones, the scores."""
@@ -99,16 +98,6 @@ class MergedStudies:
             if entry.get("task") == "classification"
         }
         return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
-
-    def changed_trees(self) -> dict[str, list[str]]:
-        """Return the methods with cells from source code with uncommitted changes, and the revisions of that code."""
-        found: dict[str, list[str]] = {}
-        origins = {key: origin for study in reversed(self.studies) for key, origin in study.finished.origins.items()}
-        for method, cell in self.rows[["method", "cell"]].itertuples(index=False):
-            origin = origins.get(cell)
-            if origin is not None and origin.changed_tree and origin.revision not in found.setdefault(method, []):
-                found[method].append(origin.revision)
-        return found
 
     def published_columns(self) -> dict[str, tuple[str, ...]]:
         """Return the published columns that correspond to each method in some study."""
@@ -124,24 +113,31 @@ class MergedStudies:
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 
-def merge(folders: Sequence[Path]) -> MergedStudies:
-    """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
-    return merge_studies(read(folders))
+def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
+    """Return the cells of all folders as one table, of those that match ``key=glob`` patterns as if no others existed.
 
-
-def read(folders: Sequence[Path]) -> list[store.StudyResults]:
-    """Return the results of different folders, whose files are first updated from cell files."""
+    Raises UserError if a folder has no results, for an invalid pattern, or if no cell matches.
+    """
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
-    stamps = {folder: store.stamps(folder) for folder in different}
     studies = [store.read_intact(folder) for folder in different]
-    for study in studies:
-        if not stamps[study.folder]:
-            continue  # without cell files, the folder has no other curves and scores than those that it stores
-        with contextlib.suppress(OSError), sole_writer(study.folder):  # a read-only folder can still be reported
-            if store.stamps(study.folder) == stamps[study.folder]:  # otherwise a run will update them, from more cells
-                curves.update(study.folder, study.rows)
-                row_scores.update(study.folder, study.lock, study.rows)
-    return studies
+    return _selected(studies, select) if select else merge_studies(studies)
+
+
+def _selected(studies: Sequence[store.StudyResults], select: Sequence[str]) -> MergedStudies:
+    wanted = selection(select)
+    kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock.get("groups")]
+    if not kept:
+        raise no_match(wanted, (cell for study in studies for cell in labelled_cells(study.lock)))
+    found = merge_studies(kept)
+    found.notes.append(f"Only the cells that match {' '.join(select)}.")
+    if without := [study.name for study in studies if not study.lock.get("groups")]:
+        found.notes.append(f"Without cells, and not shown: {', '.join(without)}.")
+    return found
+
+
+def cpu_seconds(rows: pd.DataFrame) -> pd.Series[float]:
+    """Return the CPU seconds of tuning, fit and prediction of each row together, NaN without any."""
+    return rows[list(CPU_TIMES)].sum(axis=1, min_count=1)
 
 
 def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
@@ -155,13 +151,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
             _merge_column(columns, column, notes)
     _disambiguate(columns, notes)
     rows = [
-        {
-            **row,
-            "method": column.label,
-            "dataset": place[0],
-            "split": place[1],
-            "wall_times": _with_cpu_times(row) != row,
-        }
+        {**row, "method": column.label, "dataset": place[0], "split": place[1]}
         for column in columns
         for place, (_, row) in column.cells.items()
         if row is not None
@@ -172,19 +162,12 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
         tags=tags,
         methods=[column.label for column in columns],
         datasets=list(dict.fromkeys(dataset for column in columns for dataset, _ in column.cells)),
-        rows=_frame([_with_cpu_times(row) for row in rows]),
+        rows=_frame(rows),
         planned=dict(planned),
         notes=notes,
         names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
         dataset_names=names,
-        wall_times=list(dict.fromkeys(row["method"] for row in rows if row["wall_times"])),
     )
-
-
-def _with_cpu_times(row: store.Row) -> store.Row:
-    """Return a row with its wall times as CPU times, where an older version stored no CPU times."""
-    wall = {what: row.get(f"{what}_seconds") for what in ("fit", "predict", "tune")}
-    return {f"{what}_cpu_seconds": seconds for what, seconds in wall.items() if seconds is not None} | row
 
 
 def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:
@@ -265,10 +248,11 @@ def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[st
             kept = column.cells.get(place, (key, None))[1]
             if kept is not None and row is not None and (differs := _disagreement(kept, row)):
                 differing.setdefault(place[0], {})[place[1]] = differs
-            column.cells[place] = (key, row if kept is None else kept if row is None else _united(kept, row))
+            column.cells[place] = (key, row if kept is None else kept)
         for dataset, splits in differing.items():
+            what = next(iter(splits.values()))
             notes.append(
-                f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}). "
+                f"{column.label} on {dataset}: the same cells disagree in {what} (splits {split_ranges(splits)}). "
                 f"The report shows those of {column.studies[0]}, not of {new.studies[0]}."
             )
         if column.label != new.label:
@@ -282,40 +266,15 @@ def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[st
 
 
 def _disagreement(first: store.Row, second: store.Row) -> str:
-    """Return how two rows of one cell differ, empty if they agree; times and memory may differ."""
-    if first["status"] != second["status"]:
-        return f"{first['status']} and {second['status']}"
+    """Return in which columns two rows of one cell differ, empty if they agree; times and memory may differ."""
     differing = [column for column in COMPARED if not _equal(first.get(column), second.get(column))]
-    if not differing:
-        return ""
-    name = max(("rmse", "ll", *differing), key=lambda column: (column in differing, column in {"rmse", "ll"}))
-    return f"{name} {' and '.join(_distinct(first.get(name, math.nan), second.get(name, math.nan)))}"
+    return ", ".join(["status"] * (first["status"] != second["status"]) + differing)
 
 
 def _equal(a: float | None, b: float | None) -> bool:
-    """Return whether two scores are equal up to rounding, or one row was stored without this score."""
-    return _missing(a) or _missing(b) or math.isclose(float(a or 0.0), float(b or 0.0), rel_tol=TOLERANCE)
-
-
-def _missing(score: float | None) -> bool:
-    return score is None or math.isnan(score)
-
-
-def _united(first: store.Row, second: store.Row) -> store.Row:
-    """Return the first row, with the scores of the second that it was stored without."""
-    return second | {key: value for key, value in first.items() if key not in SCORE_COLUMNS or not _missing(value)}
-
-
-def _distinct(a: float, b: float) -> tuple[str, str]:
-    """Return two numbers with four digits, or as many as it takes to see the difference."""
-    texts = ((f"{a:.{digits}g}", f"{b:.{digits}g}") for digits in range(4, 18))
-    return next((pair for pair in texts if pair[0] != pair[1]), (str(a), str(b)))
-
-
-def _largest(splits: Mapping[int, str]) -> str:
-    """Return the disagreement of the first split and the number of disagreements."""
-    first = next(iter(splits.values()))
-    return first if len(splits) == 1 else f"{len(splits)} of them, the first with {first}"
+    """Return whether two scores are equal up to rounding; missing ones are NaN or None."""
+    first, second = (math.nan if score is None else float(score) for score in (a, b))
+    return math.isclose(first, second, rel_tol=TOLERANCE) or (math.isnan(first) and math.isnan(second))
 
 
 def _disambiguate(columns: Sequence[MethodColumn], notes: list[str]) -> None:
@@ -327,68 +286,7 @@ def _disambiguate(columns: Sequence[MethodColumn], notes: list[str]) -> None:
                 column.label = f"{label} [{column.studies[0]}]"
 
 
-# Missing cells and remarks
-
-
-def gaps(merged: MergedStudies) -> list[dict[str, Any]]:
-    """Return every (method, dataset) with cells that are not ok, with the counts by status."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for method, dataset, status in merged.rows[["method", "dataset", "status"]].itertuples(index=False):
-        counts.setdefault((method, dataset), Counter())[status] += 1
-    found = []
-    for (method, dataset), planned in merged.planned.items():
-        states = counts.get((method, dataset), Counter())
-        states["missing"] = planned - states.total()
-        if states["ok"] < planned:
-            parts = [f"{count} {status}" for status, count in sorted(states.items()) if status != "ok" and count]
-            done = f"{states['ok']} of {planned} splits"
-            found.append({"method": method, "dataset": dataset, "done": done, "detail": ", ".join(parts)})
-    return found
-
-
-def left_out(merged: MergedStudies) -> list[tuple[str, str, str]]:
-    """Return method, data set and reason of each combination that a study leaves out and no other study has."""
-    found: dict[tuple[str, str], str] = {}
-    for tag, study in zip(merged.tags, merged.studies, strict=True):
-        for each in study.lock.get("left_out") or ():
-            method = merged.names.get((tag, each["method"]), each["method"])
-            found.setdefault(
-                (method, merged.dataset_names.get((tag, each["dataset"]), each["dataset"])), each["reason"]
-            )
-    return [(*place, reason) for place, reason in found.items() if place not in merged.planned]
-
-
-def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
-    """Return the reasons of failures and warnings, by method, data set and status.
-
-    Reasons that differ only in numbers are combined, and the numbers are replaced by their range.
-    """
-    grouped: dict[tuple[str, ...], list[tuple[str, int]]] = {}
-    for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
-        reason = row["reason"] if isinstance(row["reason"], str) else ""
-        if reason or row["status"] != "ok":
-            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), _NUMBER.sub("\0", reason))
-            grouped.setdefault(key, []).append((reason, int(row["split"])))
-    keys = ("method", "dataset", "status")
-    return [
-        dict(zip(keys, key, strict=False))
-        | {"reason": _joined_reasons([reason for reason, _ in found]), "splits": _ranges(split for _, split in found)}
-        for key, found in grouped.items()
-    ]
-
-
-def _joined_reasons(reasons: Sequence[str]) -> str:
-    """Combine reasons that differ only in numbers: "2.09 to 2.87" replaces these."""
-    columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
-    spans = iter([min(column, key=float) + _up_to(column) for column in columns])
-    return _NUMBER.sub(lambda _: next(spans), reasons[0])
-
-
-def _up_to(numbers: Sequence[str]) -> str:
-    return f" to {max(numbers, key=float)}" if len(set(numbers)) > 1 else ""
-
-
-def _ranges(numbers: Iterable[int]) -> str:
+def split_ranges(numbers: Iterable[int]) -> str:
     """Return split numbers as ranges, such as ``0-3, 7``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
@@ -397,3 +295,41 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+# Facts that decide how scores are compared, from the lock files
+
+
+def independent_draws(merged: MergedStudies) -> frozenset[str]:
+    """Return the data sets whose splits have no data points in common. Splits of all other schemes overlap."""
+    return frozenset(
+        name for name, _, lock in _dataset_entries(merged) if (lock.get("splits") or {}).get("scheme") == INDEPENDENT
+    )
+
+
+def few_target_values(merged: MergedStudies) -> dict[str, tuple[int, int]]:
+    """Return the numbers of target values and of data points of the data sets with few different target values."""
+    return {
+        name: (int(entry["target_values"]), int(entry["n"]))
+        for name, entry, _ in _dataset_entries(merged)
+        if entry.get("target_values")
+    }
+
+
+def same_data(merged: MergedStudies, datasets: Collection[str]) -> str:
+    """Return the data sets that contain the same data points, in words; empty if there are none.
+
+    Examples are one data set with two split schemes, or with different inputs.
+    """
+    groups: dict[str, dict[str, None]] = {}
+    for name, entry, _ in _dataset_entries(merged):
+        if name in datasets and entry.get("checksum"):
+            groups.setdefault(entry["checksum"], {})[name] = None
+    return "; ".join(" and ".join(names) for names in groups.values() if len(names) > 1)
+
+
+def _dataset_entries(merged: MergedStudies) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield the name in the report, the entry and the lock of each data set of each study."""
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        for label, entry in (study.lock.get("datasets") or {}).items():
+            yield merged.dataset_names.get((tag, label), label), entry, study.lock

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ep_bench.convergence import judge
 from ep_bench.plotting.method_style import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
-from ep_bench.report import cell_times, ranks, summary, withheld_diagrams
 from ep_bench.report import leaderboard as boards
+from ep_bench.report import significance, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.dataset_facts import independent_draws, same_data
 from ep_bench.report.leaderboard import Leaderboard
-from ep_bench.report.page_traces import page_traces
-from ep_bench.report.summary import Ranking, ScoreTable
-from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
+from ep_bench.report.merge import cpu_seconds, same_data
+from ep_bench.report.sections.training_curves import trace_order, trace_words
+from ep_bench.report.significance import FEWEST_BLOCKS
+from ep_bench.report.summary import ScoreTable
+from ep_bench.results import curves
 
 SMALL = 2000  # data sets with fewer data points are small
 COLUMNS = ("rmse", "ll", "crps", "error_rate", "brier", "pit_error", "coverage95")
+KEPT = ("method", "dataset", "split", "status", "reason", "seed", "seconds", "r_hat", "converged")
 CONVERGENCE = ("unknown", "converged", "nearly", "not")
 BUI, AS_IN_BUI = "bui2015", "as in Bui et al."
 FEWEST_TO_RANK = 2  # methods
@@ -42,16 +43,6 @@ def page_data(report: ReportContext) -> str:
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-class _Index:
-    """Indices of texts, in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        return self.texts.setdefault(text, len(self.texts))
-
-
 class _Content:
     """Parts of the JSON of a report."""
 
@@ -59,15 +50,9 @@ class _Content:
         self.report, self.merged = report, report.merged
         self.methods = {name: place for place, name in enumerate(self.merged.methods)}
         self.datasets = {name: place for place, name in enumerate(self.merged.datasets)}
-        self.reasons = _Index()
-        self.reasons("")
+        self.reasons = {"": 0}
         self.traces = page_traces(report)
         self.uses, self.tasks, self.sizes = report.entries, report.merged.tasks(), _sizes(report)
-        self._ratios = {
-            name: 0.0 if test.independent else round(test.ratio, 6)
-            for one in report.scores
-            for name, test in zip(one.table.datasets, one.table.tests, strict=True)
-        }
 
     def as_dict(self, tables: Sequence[ScoreTable]) -> dict[str, Any]:
         """Return the whole content."""
@@ -79,7 +64,7 @@ class _Content:
             "datasets": [self._dataset(name) for name in self.datasets],
             "scores": [self._score(table) for table in tables],
             "entries": list(self._entries(columns, _by_score(tables))),
-            "reasons": list(self.reasons.texts),
+            "reasons": list(self.reasons),
             "published": list(self._published()),
             "presets": list(self._presets(tables)),
         }
@@ -97,7 +82,6 @@ class _Content:
             "options": json.dumps(entry.get("options") or {}, ensure_ascii=False),
             "tuning": facts.tuning if facts else "none",
             "verdicts": facts.verdict_text if facts else "",
-            "wall": name in self.merged.wall_times,
         }
 
     def _dataset(self, name: str) -> dict[str, Any]:
@@ -107,7 +91,6 @@ class _Content:
             "n": self.sizes.get(name),
             "task": self.tasks.get(name),
             "plan": planned,
-            "ratio": self._ratios.get(name, 0.0),
         }
 
     @staticmethod
@@ -124,37 +107,39 @@ class _Content:
         ``p`` is the number of planned splits; ``e`` has the scores by which the entry is the best of its data set or
         not distinguished from the best, and ``w`` the splits that ended without a score.
         """
-        rows = self.merged.judged_rows
-        rows = rows.assign(seconds=cell_times.total(rows))
-        groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
+        rows = self.merged.rows.assign(seconds=cpu_seconds(self.merged.rows)).sort_values("split")
+        groups: defaultdict[tuple[str, str], list[dict[Any, Any]]] = defaultdict(list)
+        for row in rows.reindex(columns=[*KEPT, *columns]).to_dict("records"):
+            groups[row["method"], row["dataset"]].append(row)
         for (method, dataset), planned in self.merged.planned.items():
             entry: dict[str, Any] = {"m": self.methods[method], "d": self.datasets[dataset], "p": planned}
             entry |= by_score.get((method, dataset), {})
             if traces := self.traces.get((method, dataset)):
                 entry["t"] = traces
-            part = groups.get((method, dataset))
-            yield entry | (self._cells(part.sort_values("split"), columns) if part is not None else {"s": []})
+            part = groups[method, dataset]
+            yield entry | (self._cells(part, columns) if part else {"s": []})
 
-    def _cells(self, part: pd.DataFrame, columns: Sequence[str]) -> dict[str, Any]:
+    def _cells(self, rows: Sequence[Mapping[Any, Any]], columns: Sequence[str]) -> dict[str, Any]:
         """Return the splits of one entry with their scores, seconds, seeds, convergence and reasons."""
-        found = self.merged.convergence.get((part["method"].iloc[0], part["dataset"].iloc[0]))
-        ok = (part["status"] == "ok").to_numpy()
-        cells: dict[str, Any] = {"s": [int(split) for split in part["split"]]}
+        found = self.merged.convergence.get((rows[0]["method"], rows[0]["dataset"]))
+        cells: dict[str, Any] = {"s": [int(row["split"]) for row in rows]}
         for name in (*columns, "seconds"):
-            values = [_short(v) if good else None for v, good in zip(part[name].tolist(), ok.tolist(), strict=True)]
+            values = [_short(row[name]) if row["status"] == "ok" else None for row in rows]
             if any(value is not None for value in values):
                 cells[name] = values
-        if "seed" in part:
-            cells["seed"] = [None if pd.isna(seed) else int(seed) for seed in part["seed"]]
+        if any(row["seed"] == row["seed"] for row in rows):
+            cells["seed"] = [int(row["seed"]) if row["seed"] == row["seed"] else None for row in rows]
         if found is not None:
-            counts = [found.converged, found.judged + found.unstated, found.unconverged, found.unstated]
-            cells["c"] = counts + [found.by_median] * (found.by_median > 0)
-        rows = part.to_dict("records")
+            cells["c"] = [found.converged, found.judged, found.unconverged]
         states = [CONVERGENCE.index(judge(row)) for row in rows]
         if any(states):
             cells["v"] = states
         notes = [_note(row) for row in rows]
-        return cells | ({"r": [self.reasons(note) for note in notes]} if any(notes) else {})
+        return cells | ({"r": [self._place(note) for note in notes]} if any(notes) else {})
+
+    def _place(self, reason: str) -> int:
+        """Return the index of a reason, in the order of their first use."""
+        return self.reasons.setdefault(reason, len(self.reasons))
 
     def _published(self) -> Iterator[list[Any]]:
         """Yield method, data set, column, source, printed mean and error, our mean, verdict and reason."""
@@ -195,7 +180,7 @@ class _Content:
             return None
         rows = [[self.methods[row.method], _short(row.rank), _short(row.low), _short(row.high)] for row in board.ranked]
         sets = [self.datasets[name] for name in board.datasets]
-        return {"sets": sets, "rows": rows} | subset_test(self.report, table, board)
+        return {"sets": sets, "rows": rows, "test": subset_test(self.report, table, board)}
 
     def _board(self, table: ScoreTable, methods: Sequence[str], datasets: Sequence[str]) -> Leaderboard:
         whole = (methods, datasets) == (list(self.methods), list(self.datasets))
@@ -204,36 +189,20 @@ class _Content:
         return found or boards.leaderboard(self.merged, table, self.report.checks, methods, datasets)
 
 
-def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) -> dict[str, Any]:
-    """Return the p-values of all pairs by Wilcoxon's tests with Holm's correction or Nemenyi's, or why there are none.
+def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) -> str:
+    """Return the result of Friedman's test of a leaderboard in one sentence, or why there is none.
 
-    The blocks are data sets or, if these are too few, splits that are independent draws. If the blocks are too few for
-    a rejection by Wilcoxon's tests, Nemenyi's are used.
+    The blocks are data sets or, if these are too few, splits that are independent draws.
     """
     if repeated := same_data(report.merged, board.datasets):
-        return {"test": f"Not tested: {repeated} contain the same data points."}
-    methods = [row.method for row in board.ranked]
-    cells = summary.pivot(report.merged, table.score)[methods]
+        return f"Not tested: {repeated} contain the same data points."
+    cells = summary.pivot(report.merged, table.score)[[row.method for row in board.ranked]]
     cells = cells[cells.index.get_level_values("dataset").isin(list(board.datasets))].dropna()
-    means = cells.groupby(level="dataset", sort=False).mean()
-    draws = set(board.datasets) <= independent_draws(report.merged)
-    found = partial(summary.ranking_of, score=table.score, datasets=board.datasets)
-    rankings = [found(means, summary.DATASETS), *([found(cells, summary.DRAWS)] if draws else [])]
-    for ranking in (one for one in rankings if one.n >= FEWEST_BLOCKS):
-        if not ranking.test.p_decisive < ranks.ALPHA:
-            return {"test": f"Not tested by pairs: Friedman's test over {ranking.count} does not reject equal ranks."}
-        name, p = _pairwise_p(ranking)
-        if p is not None:
-            values = [[float(f"{value:.3g}") for value in row] for row in p.to_numpy().tolist()]
-            return {"test": f"{name} over {ranking.count}.", "p": values}
-    return {"test": "Not tested: too few independent blocks for a test of all pairs."}
-
-
-def _pairwise_p(ranking: Ranking) -> tuple[str, pd.DataFrame | None]:
-    """Return the first test of all pairs that is not withheld, with its p-values; None without one."""
-    if not withheld_diagrams.wilcoxon(ranking):
-        return "Wilcoxon's signed-rank tests with Holm's correction", ranking.wilcoxon
-    return "Nemenyi's tests", None if withheld_diagrams.nemenyi(ranking) else ranking.nemenyi
+    for ranking in summary.rankings_of(report.merged, table.score, cells, cells):
+        if ranking.independent and ranking.n >= FEWEST_BLOCKS:
+            rejects = ranking.test.p_decisive < significance.ALPHA
+            return f"Friedman's test over {ranking.count} {'rejects' if rejects else 'does not reject'} equal ranks."
+    return "Not tested: too few independent blocks."
 
 
 def _by_score(tables: Sequence[ScoreTable]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -267,3 +236,32 @@ def _short(value: Any) -> float | int | None:
         return None
     number = float(f"{float(value):.6g}")
     return int(number) if number == round(number) and abs(number) < 1e6 else number
+
+
+POINTS = 20  # of a trace
+
+
+def page_traces(report: ReportContext) -> dict[tuple[str, str], list[list[Any]]]:
+    """Return lists of title, unit, steps and medians over splits of each quantity, by method and data set.
+
+    Quantities without a title are internal and are omitted.
+    """
+    cells, entries = report.merged.cells, curves.index(report.curves.traces)
+    found: dict[tuple[str, str], list[list[Any]]] = {}
+    for place, mine in cells.items():
+        entry = curves.find(entries, mine) if mine else None
+        if entry is not None:
+            names = sorted(filter(trace_words, entry["traces"]), key=trace_order)
+            traces = [_trace(name, entry["traces"][name]) for name in names]
+            found[place] = [trace for trace in traces if len(trace[2]) > 1]
+    return found
+
+
+def _trace(name: str, summary: dict[str, Any]) -> list[Any]:
+    title, unit = trace_words(name) or (name, "")
+    epochs = np.asarray(summary["epoch"], dtype=float)
+    medians = np.asarray(summary["median"], dtype=float)
+    kept = np.unique(np.linspace(0, len(epochs) - 1, POINTS).round().astype(int))
+    kept = kept[np.isfinite(medians[kept])]
+    return [title, "" if name == "objective" else unit, epochs[kept].astype(int).tolist(),
+            [float(f"{value:.4g}") for value in medians[kept].tolist()]]  # fmt: skip

@@ -14,10 +14,10 @@ from jinja2 import Environment, PackageLoader
 
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section
-from ep_bench.report.folding import folded_sections
 
 STATIC = ("elements", "static")  # scripts of every page, in this order
 EXPLORER = ("data", "state", "filters", "charts", "leaderboard", "trace", "cell", "explorer")  # after these, with cells
+OPEN = 2  # sections at the top of the page; the others are folded
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
@@ -34,11 +34,22 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
         title=title,
         summary=summary,
         sections=sections,
-        folded=folded_sections(sections),
+        folded={section.id: section.summary or _contents(section) for section in sections[OPEN:]},
         cells=cells,
         style=style,
         script=f'"use strict";\n{script}',
     )
+
+
+def _contents(section: Section) -> str:
+    """Return the content of a section in one line: numbers of figures, tables or notes, and titles of its parts."""
+    parts = list(section.with_parts())
+    counts = [(sum(len(part.pictures) for part in parts), "figure"), (sum(len(part.tables) for part in parts), "table")]
+    if not any(count for count, _ in counts):
+        counts = [(sum(len(part.lines) for part in parts), "note")]
+    words = " and ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts if count)
+    titles = [part.title for part in section.parts]
+    return words + (f": {', '.join(titles)}" if 0 < len(titles) <= 6 else "")
 
 
 def _without_comments(script: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ep_bench.plotting.page import Picture, Section, Table
-from ep_bench.report.tables import pipes, plain_markdown
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
@@ -65,3 +64,21 @@ def _text(entry: Any) -> str:
         return str(entry)
     text = f"**{entry['text']}**" if entry["strong"] and entry["text"] else entry["text"]
     return f"{text} ({entry['small']})" if entry["small"] else str(text)
+
+
+def pipes(words: Sequence[str]) -> str:
+    """Return one row of a Markdown table."""
+    return "| " + " | ".join(plain_markdown(word).replace("|", "\\|") for word in words) + " |"
+
+
+def plain_markdown(text: str) -> str:
+    """Return a text in which Markdown finds no HTML, no link and no picture; code between backticks is kept."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return _without_markup(text)
+    parts[::2] = map(_without_markup, parts[::2])
+    return "`".join(parts)
+
+
+def _without_markup(text: str) -> str:
+    return re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace("](", "]\\(")

@@ -7,18 +7,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ep_bench.convergence import DAGGER, ConvergedSplits
-from ep_bench.report import complete_subset, ranks
-from ep_bench.report.dataset_facts import few_target_values, independent_draws, same_data
-from ep_bench.report.merge import MergedStudies
-from ep_bench.report.paired_tests import PairedTest, compare_with_best
-from ep_bench.report.ranks import Friedman
+from ep_bench.report import significance
+from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, same_data
 from ep_bench.report.scores import TARGET, Score
+from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS, Friedman, PairedTest, compare_with_best
 from ep_bench.types import Array
 
 DATASETS, SPLITS, DRAWS = "data sets", "data sets × splits", "independent draws"  # kinds of blocks
@@ -49,35 +48,35 @@ class ScoreTable:
     unbounded: Mapping[str, str] = field(default_factory=dict)  # data sets on which this log-likelihood has no upper
     # bound, and their names with the reason in words
 
-    @property
+    @cached_property
     def plan(self) -> NDArray[np.int64]:
         """Return the number of splits (D,) planned on each data set."""
         return np.asarray(self.planned.max(axis=1))
 
-    @property
+    @cached_property
     def complete(self) -> NDArray[np.bool_]:
         """Return which entries (D, M) are complete."""
         return complete(self.n, self.planned)
 
-    @property
+    @cached_property
     def is_best(self) -> NDArray[np.bool_]:
         """Return which complete entries (D, M) have the best mean; several if their means are equal up to rounding."""
         best = np.take_along_axis(self.mean, self.best[:, None], axis=1)
         equal = np.isclose(self.mean, best, rtol=ROUNDING, atol=0.0)
         return np.asarray(equal & self.complete & (self.best[:, None] >= 0))
 
-    @property
+    @cached_property
     def is_bold(self) -> NDArray[np.bool_]:
         """Return which entries (D, M) are printed in bold: the best ones, unless a split has not converged."""
         settled = [[splits.mark != DAGGER for splits in row] for row in self.converged]
         return np.asarray(self.is_best & np.array(settled, dtype=bool).reshape(self.mean.shape))
 
-    @property
+    @cached_property
     def is_alone(self) -> NDArray[np.bool_]:
         """Return which data sets (D,) have a single complete entry, which has no competitor."""
         return np.asarray(self.complete.sum(axis=1) == 1)
 
-    @property
+    @cached_property
     def marked(self) -> NDArray[np.bool_]:
         """Return which entries (D, M) are the best or not distinguished from it."""
         return np.asarray(self.equal | self.is_best)
@@ -97,27 +96,45 @@ class Ranking:
     score: Score
     blocks: str
     datasets: tuple[str, ...]
-    left_out: tuple[str, ...]  # methods that are not complete on all of these data sets
-    unbounded: tuple[str, ...]  # data sets that do not count, because this log-likelihood has no upper bound there
-    incomplete: int  # blocks omitted because a method has no score there
-    independent: bool  # whether no two blocks have data points in common
-    ranks: pd.DataFrame  # (N, k)
-    test: Friedman
-    q: float
-    cd: float
-    scores: pd.DataFrame  # (N, k)
+    scores: pd.DataFrame  # (N, k), one row per block and one named column per method, without NaN
+    incomplete: int = 0  # blocks omitted because a method has no score there
+    independent: bool = True  # whether no two blocks have data points in common
     marks: Mapping[str, str] = field(default_factory=dict)  # marks of convergence by method, over the ranked blocks
     repeated: str = ""  # data sets that contain the same data points, in words; there is no test then
+    left_out: tuple[str, ...] = ()  # methods that are not complete on all of these data sets
+    unbounded: tuple[str, ...] = ()  # data sets that do not count, because this log-likelihood has no upper bound there
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """The ranks (N, k) within each block, 1 the best."""
+        higher = self.score.better == "higher"
+        values = significance.block_ranks(self.scores.to_numpy(dtype=float), higher_is_better=higher)
+        return pd.DataFrame(values, columns=[str(name) for name in self.scores.columns])
+
+    @cached_property
+    def test(self) -> Friedman:
+        """Friedman's test of equal ranks."""
+        return significance.friedman(self.ranks.to_numpy())
+
+    @cached_property
+    def q(self) -> float:
+        """The quantile of Nemenyi's test."""
+        return significance.nemenyi_q(self.ranks.shape[1])
+
+    @cached_property
+    def cd(self) -> float:
+        """The critical difference of two average ranks, NaN for one block."""
+        return significance.critical_difference(self.q, self.ranks.shape[1], self.n) if self.n > 1 else math.nan
 
     @cached_property
     def nemenyi(self) -> pd.DataFrame | None:
         """Return the p-values of Nemenyi's test, None for one block."""
-        return ranks.nemenyi_p(self.ranks) if self.n > 1 else None
+        return significance.nemenyi_p(self.ranks) if self.n > 1 else None
 
     @cached_property
     def wilcoxon(self) -> pd.DataFrame | None:
         """Return the p-values of Wilcoxon's tests with Holm's correction, None for one block."""
-        return ranks.wilcoxon_p(comparable(self.scores, self.score)) if self.n > 1 else None
+        return significance.wilcoxon_p(comparable(self.scores, self.score)) if self.n > 1 else None
 
     @property
     def n(self) -> int:
@@ -177,6 +194,12 @@ def ranked_score(merged: MergedStudies, score: Score) -> RankedScore | None:
 
 def pivot(merged: MergedStudies, score: Score) -> pd.DataFrame:
     """Return one score of the finished cells of its task, indexed by (dataset, split), with one column per method."""
+    if score.name not in merged.pivots:
+        merged.pivots[score.name] = _pivot(merged, score)
+    return merged.pivots[score.name]
+
+
+def _pivot(merged: MergedStudies, score: Score) -> pd.DataFrame:
     datasets = [name for name, task in merged.tasks().items() if score.task in {None, task}]
     rows = merged.ok()
     rows = rows[rows[score.source].notna() & rows["dataset"].isin(datasets)]
@@ -273,42 +296,47 @@ def _paired_tests(merged: MergedStudies, datasets: Sequence[str]) -> tuple[Paire
 def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
     """Return the rankings over data sets (Demsar 2006) and over data sets times splits (Bui et al. 2016).
 
-    Ranked are the methods of the largest complete subset (``complete_subset``), on its data sets. There are no rankings
+    Ranked are the methods of the largest complete subset, on its data sets. There are no rankings
     if no two methods are complete on a common data set.
     """
     rows = table.ranked_rows(range(len(table.datasets)))
-    subset = complete_subset.largest(table.complete[rows])
+    subset = significance.largest_complete_subset(table.complete[rows])
     if not table.score.better or not subset.methods:
         return []
     methods = [table.methods[j] for j in subset.methods]
     left_out = tuple(method for method in table.methods if method not in methods)
     datasets = [table.datasets[rows[i]] for i in subset.datasets]
     every = pivot(merged, table.score)[methods]
-    every = every[every.index.get_level_values("dataset").isin([table.datasets[i] for i in rows])]
+    places = every.index.get_level_values("dataset")
+    every, splits = (every[places.isin(names)] for names in ([table.datasets[i] for i in rows], datasets))
     unbounded = tuple(name for i, name in enumerate(table.datasets) if i not in rows)
-    splits = every[every.index.get_level_values("dataset").isin(datasets)]
+    return list(rankings_of(merged, table.score, splits, every, left_out=left_out, unbounded=unbounded))
+
+
+def rankings_of(
+    merged: MergedStudies, score: Score, splits: pd.DataFrame, every: pd.DataFrame, **about: Any
+) -> tuple[Ranking, Ranking]:
+    """Return the rankings over data sets, with their means over splits, and over data sets times splits.
+
+    Parameters
+    ----------
+    splits : (N, k), scores without NaN by (dataset, split)
+    every : all splits that were considered
+    about : further fields of the rankings
+    """
     means = splits.groupby(level="dataset", sort=False).mean()
-    draws = set(datasets) <= independent_draws(merged)
-    ranked = partial(
-        ranking_of,
-        score=table.score,
-        datasets=datasets,
-        left_out=left_out,
-        unbounded=unbounded,
-        marks=marks_of(merged, methods, datasets),
-        repeated=(repeated := same_data(merged, datasets)),
-    )
+    datasets, methods = tuple(map(str, means.index)), [str(name) for name in means.columns]
+    is_drawn, repeated = set(datasets) <= independent_draws(merged), same_data(merged, datasets)
+    marks = {method: merged.converged([method], datasets).mark for method in methods}
+    ranked = partial(Ranking, score=score, datasets=datasets, marks=marks, repeated=repeated, **about)
     missing = len(every.index.unique("dataset")) - len(means), len(every) - len(splits)
-    return [
-        ranked(means, DATASETS, incomplete=missing[0], independent=not repeated),
-        ranked(splits, DRAWS if draws else SPLITS, incomplete=missing[1], independent=draws and not repeated),
-    ]
-
-
-def marks_of(merged: MergedStudies, methods: Sequence[str], datasets: Sequence[str]) -> dict[str, str]:
-    """Return the mark of convergence of each method over some data sets."""
-    counts = {m: [merged.convergence.get((m, d), ConvergedSplits()) for d in datasets] for m in methods}
-    return {method: sum(found, ConvergedSplits()).mark for method, found in counts.items()}
+    return (
+        ranked(blocks=DATASETS, scores=means, incomplete=missing[0], independent=not repeated),
+        ranked(
+            blocks=DRAWS if is_drawn else SPLITS, scores=splits, incomplete=missing[1],
+            independent=is_drawn and not repeated,
+        ),
+    )  # fmt: skip
 
 
 def comparable(scores: pd.DataFrame, score: Score) -> pd.DataFrame:
@@ -319,38 +347,44 @@ def comparable(scores: pd.DataFrame, score: Score) -> pd.DataFrame:
         return pd.DataFrame(np.log(scores.to_numpy()), scores.index, scores.columns)
 
 
-def ranking_of(
-    scores: pd.DataFrame,
-    blocks: str,
-    *,
-    score: Score,
-    datasets: Sequence[str],
-    left_out: tuple[str, ...] = (),
-    unbounded: tuple[str, ...] = (),
-    incomplete: int = 0,
-    independent: bool = True,
-    marks: Mapping[str, str] | None = None,
-    repeated: str = "",
-) -> Ranking:
-    """Return the ranking of scores (N, k), with one row per block and one named column per method, without NaN."""
-    values = scores.to_numpy(dtype=float)
-    names = [str(name) for name in scores.columns]
-    table = pd.DataFrame(ranks.block_ranks(values, higher_is_better=score.better == "higher"), columns=names)
-    k, n = len(names), len(table)
-    q = ranks.nemenyi_q(k)
-    return Ranking(
-        score=score,
-        blocks=blocks,
-        datasets=tuple(datasets),
-        left_out=left_out,
-        unbounded=unbounded,
-        incomplete=incomplete,
-        independent=independent,
-        ranks=table,
-        test=ranks.friedman(table.to_numpy()),
-        q=q,
-        cd=ranks.critical_difference(q, k, n) if n > 1 else math.nan,
-        scores=pd.DataFrame(values, columns=names),
-        marks=marks or {},
-        repeated=repeated,
-    )
+# Tests that are withheld
+
+
+def no_nemenyi(ranking: Ranking) -> str:
+    """Return why there is no diagram by Nemenyi's test, empty if there is one."""
+    if reason := _no_pairs(ranking):
+        return reason
+    k = ranking.test.k
+    if ranking.cd >= k - 1:
+        return (
+            f"the critical difference {ranking.cd:.2f} is not below {k - 1}, the largest possible difference of ranks"
+        )
+    return ""
+
+
+def no_wilcoxon(ranking: Ranking) -> str:
+    """Return why there is no diagram by Wilcoxon's signed-rank tests, empty if there is one."""
+    if reason := _no_pairs(ranking):
+        return reason
+    smallest = significance.smallest_wilcoxon_p(ranking.test.k, ranking.n)
+    if smallest >= ALPHA:
+        pairs = ranking.test.k * (ranking.test.k - 1) // 2
+        return (
+            f"with {ranking.count} and Holm's correction for {pairs} pairs, the smallest attainable "
+            f"p-value is {smallest:.2g}"
+        )
+    return ""
+
+
+def _no_pairs(ranking: Ranking) -> str:
+    """Return why average ranks may not be compared pair by pair, empty if they may."""
+    if ranking.repeated:
+        return f"{ranking.repeated} contain the same data points"
+    if len(ranking.datasets) == 1 and not ranking.independent:
+        return "the splits of a single data set are compared by the paired test"
+    if ranking.n < FEWEST_BLOCKS:
+        return f"at least {FEWEST_BLOCKS} blocks are needed, here N = {ranking.count}"
+    p = ranking.test.p_decisive
+    if not p < ALPHA:
+        return f"Friedman's test does not reject equal ranks (p = {p:.2g})"
+    return ""

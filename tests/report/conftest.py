@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ep_bench.plotting.page import Section
-from ep_bench.report import builder, merge
+from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import all_sections
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +29,7 @@ def sections_of() -> Callable[..., dict[str, Section]]:
     """A function that returns the sections and parts of the report of some folders, by id."""
 
     def sections(*folders: Path) -> dict[str, Section]:
-        found = builder.sections(ReportContext(merge.merge(folders)))
+        found = all_sections(ReportContext(merge.merge(folders)))
         return {part.id: part for section in found for part in section.with_parts()}
 
     return sections

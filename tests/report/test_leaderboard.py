@@ -9,12 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from ep_bench.report import complete_subset, leaderboard, merge
+from ep_bench.report import leaderboard, merge, significance
 from ep_bench.report.context import ReportContext
-from ep_bench.report.paired_tests import PairedTest
-from ep_bench.report.ranks import block_ranks
 from ep_bench.report.scores import BY_NAME
-from ep_bench.report.sections import leaderboard as section
+from ep_bench.report.sections import leaderboard_tables as section
+from ep_bench.report.significance import PairedTest, block_ranks
 from ep_bench.results import store
 
 
@@ -32,14 +31,14 @@ def largest_by_search(whole):
 def test_no_complete_subset_is_larger(seed):
     rng = np.random.default_rng(seed)
     whole = rng.random((rng.integers(1, 7), rng.integers(2, 9))) < 0.7
-    found = complete_subset.largest(whole)
+    found = significance.largest_complete_subset(whole)
     assert whole[np.ix_(found.datasets, found.methods)].all()
     assert len(found.datasets) * len(found.methods) == largest_by_search(whole)
 
 
 def test_without_two_methods_on_a_data_set_nothing_is_ranked():
-    assert complete_subset.largest(np.eye(3, dtype=bool)) == ((), ())
-    assert complete_subset.largest(np.zeros((0, 0), dtype=bool)) == ((), ())
+    assert significance.largest_complete_subset(np.eye(3, dtype=bool)) == ((), ())
+    assert significance.largest_complete_subset(np.zeros((0, 0), dtype=bool)) == ((), ())
 
 
 @pytest.fixture
@@ -253,7 +252,7 @@ def test_all_methods_of_equal_rank_are_bold_and_counts_of_convergence_are_comple
     rows = section.sections(ReportContext(merge.merge([folder])))[0].tables[0].rows
     assert {row[0]["value"]: row[0]["strong"] for row in rows} == {"ridge": True, "gp": True, "pbp": False}
     words = {row[0]["value"]: row[7]["text"] for row in rows}
-    assert words == {"ridge": "not stated", "gp": "6 of 10, 4 nearly, 0 not", "pbp": "0 of 10, 10 not"}
+    assert words == {"ridge": "–", "gp": "6 of 10, 4 nearly, 0 not", "pbp": "0 of 10, 10 not"}
 
 
 def covered(draw, true, repetitions):

@@ -10,6 +10,7 @@ from ep_bench.errors import UserError
 from ep_bench.report import build, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.page_data import subset_test
+from ep_bench.report.sections import missing_cells
 from ep_bench.report.sections import ranks as ranks_section
 from ep_bench.results import store
 
@@ -52,31 +53,19 @@ def test_of_rows_that_disagree_the_first_is_used_with_a_note(tmp_path, make_stud
     merged = merge.merge([first, second])
     assert merged.rows["rmse"].max() < 10.0
     (note,) = merged.notes
-    assert "2 of them, the first with rmse" in note
-    assert "and 99 (splits 0-1). The report shows those of a, not of b" in note
+    assert "the same cells disagree in rmse (splits 0-1). The report shows those of a, not of b" in note
     logged: list[str] = []
     build([first, second], tmp_path / "out", log=logged.append)
     assert logged == [note]
 
 
-@pytest.mark.parametrize(("factor", "texts"), [(1 + 1e-10, None), (1 + 1e-6, ("2.000001", "2.000003"))])
-def test_equal_cells_agree_up_to_rounding_and_differences_can_be_seen(tmp_path, make_study, factor, texts):
-    def with_rmse(value):
-        return lambda row: {**row, "rmse": value}
-
-    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 1, change=with_rmse(2.000001))
-    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 1, change=with_rmse(2.000001 * factor))
-    notes = merge.merge([first, second]).notes
-    assert len(notes) == (texts is not None)
-    assert texts is None or f"rmse {' and '.join(texts)}" in notes[0]
-
-
-def test_scores_that_one_row_was_stored_without_come_from_the_other(tmp_path, make_study):
-    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
-    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, "ll_min": -9.0})
-    merged = merge.merge([first, second])
-    assert merged.notes == []
-    assert list(merged.rows["ll_min"]) == [-9.0, -9.0]
+@pytest.mark.parametrize(("factor", "noted"), [(1 + 1e-10, False), (1 + 1e-6, True)])
+def test_equal_cells_agree_up_to_rounding(tmp_path, make_study, factor, noted):
+    folders = [
+        make_study(tmp_path / name, ["pbp"], ["boston"], 1, change=lambda row, value=value: {**row, "rmse": value})
+        for name, value in (("a", 2.0), ("b", 2.0 * factor))
+    ]
+    assert bool(merge.merge(folders).notes) is noted
 
 
 def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
@@ -123,7 +112,7 @@ def test_data_sets_with_the_same_data_points_are_no_independent_blocks(tmp_path,
         assert ("Friedman χ²" in lines) is tested
         assert ("no test, because boston [a] and boston [b]; concrete [a]" in lines) is not tested
         board = report.leaderboards[0]
-        words = subset_test(report, report.table_of(board.score), board)["test"]
+        words = subset_test(report, report.table_of(board.score), board)
         assert ("contain the same data points" in words) is not tested
 
 
@@ -142,11 +131,11 @@ def test_gaps_count_missing_and_failed(tmp_path, make_study):
         return drop(method="gp", splits={4})(row)
 
     merged = merge.merge([make_study(tmp_path / "a", ["pbp", "gp"], ["boston", "yacht"], 5, change=change)])
-    assert merge.gaps(merged) == [
+    assert missing_cells.gaps(merged) == [
         {"method": "gp", "dataset": "boston", "done": "4 of 5 splits", "detail": "1 missing"},
         {"method": "gp", "dataset": "yacht", "done": "2 of 5 splits", "detail": "2 failed, 1 missing"},
     ]
-    assert merge.remarks(merged) == [
+    assert missing_cells.remarks(merged) == [
         {"method": "gp", "dataset": "yacht", "status": "failed", "reason": "no stationary point", "splits": "0, 3"}
     ]
 
@@ -159,27 +148,7 @@ def test_reasons_that_differ_in_a_number_or_a_sign(tmp_path, make_study):
         return bare | {"status": "failed", "reason": reasons[row["split"]]}
 
     merged = merge.merge([make_study(tmp_path / "a", ["gp"], ["boston"], 3, change=change)])
-    assert [each["reason"] for each in merge.remarks(merged)] == ["bad token #", "bad token 7 to 9"]
-
-
-def test_curves_of_cells_that_end_during_a_report_are_left_to_the_run(tmp_path, make_study, monkeypatch):
-    """The report has read the rows before; it would remove the curves of the other cells."""
-    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
-    cells, read_intact, updated = folder / store.CELLS, store.read_intact, []
-    cells.mkdir(exist_ok=True)
-    (cells / f"{'e' * 16}.json").write_text("{}")
-
-    def slow(where, *, update=False):
-        study = read_intact(where, update=update)
-        (cells / f"{'f' * 16}.json").write_text("{}")
-        return study
-
-    monkeypatch.setattr(merge.curves, "update", lambda *_: updated.append(1))
-    merge.merge([folder])
-    assert updated == [1]
-    monkeypatch.setattr(store, "read_intact", slow)
-    merge.merge([folder])
-    assert updated == [1]
+    assert [each["reason"] for each in missing_cells.remarks(merged)] == ["bad token #", "bad token 7 to 9"]
 
 
 def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path, make_study):
@@ -191,15 +160,15 @@ def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path
     lock = json.loads(path.read_text())
     lock["left_out"] = [{"method": m, "dataset": "yacht", "reason": "takes a week"} for m in ("pbp", "gp")]
     path.write_text(json.dumps(lock))
-    assert merge.left_out(merge.merge(folders)) == [("pbp", "yacht", "takes a week")]
-    assert merge.gaps(merge.merge(folders)) == []
+    assert missing_cells.left_out(merge.merge(folders)) == [("pbp", "yacht", "takes a week")]
+    assert missing_cells.gaps(merge.merge(folders)) == []
 
 
 def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
     reason = {"reason": "not converged: R-hat 1.2"}
     merged = merge.merge([make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, **reason})])
-    assert merge.gaps(merged) == []
-    assert merge.remarks(merged)[0]["splits"] == "0-3"
+    assert missing_cells.gaps(merged) == []
+    assert missing_cells.remarks(merged)[0]["splits"] == "0-3"
 
 
 def test_results_without_a_lock_file_are_refused(tmp_path, make_study):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench.report import merge, summary, tables
-from ep_bench.report.paired_tests import PairedTest, compare_with_best, t_test_p
+from ep_bench.report import merge, summary
+from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
+from ep_bench.report.significance import PairedTest, compare_with_best, t_test_p
 
 # RMSE of a Gaussian minus that of a Student-t process on ten independent data sets, 100 training and 1,000 test points.
 DRAWS = np.array([0.7401, 1.1432, 0.2747, 0.3841, 0.8359, 0.5380, 0.1146, 0.6616, 1.6365, 0.3782])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench.report import build, merge, point_table, point_table_formats
+from ep_bench.report import build, merge
+from ep_bench.report.sections import point_tables
 from ep_bench.results import row_scores, store
 
 METHODS = ("nn", "GP", "other")
@@ -52,12 +51,12 @@ def folds(folder: Path, make_study: Any, *, kept: bool = True, change: Any = of_
     return folder
 
 
-def collected(*folders: Path) -> point_table.PointTable:
-    (found,) = point_table.collect(merge.merge(folders))
+def collected(*folders: Path) -> point_tables.PointTable:
+    (found,) = point_tables.collect(merge.merge(folders))
     return found
 
 
-def line(found: point_table.PointTable, method: str, block: int = 0) -> point_table.PointTableLine:
+def line(found: point_tables.PointTable, method: str, block: int = 0) -> point_tables.PointTableLine:
     (one,) = (line for line in found.blocks[block].lines if line.method == method)
     return one
 
@@ -93,8 +92,8 @@ def test_published_methods_come_first_in_their_order(tmp_path: Path, make_study:
     ]  # fmt: skip
     absent = line(found, "NN-MC")
     assert all(math.isnan(value) for value in absent.ours)
-    assert (absent.printed[0], point_table_formats.shortfall(absent)) == ("-0.08", "not run")
-    assert line(found, "other").printed == ("",) * len(point_table.METRICS)
+    assert (absent.printed[0], point_tables.shortfall(absent)) == ("-0.08", "not run")
+    assert line(found, "other").printed == ("",) * len(point_tables.METRICS)
     assert line(found, "nn").ours[-1] == pytest.approx(1.0)
 
 
@@ -105,9 +104,9 @@ def test_without_scores_of_data_points_there_are_no_percentiles_and_a_note_expla
     one = line(found, "GP")
     assert [math.isnan(value) for value in one.ours] == [False, False, True, False, False, True, False]
     assert found.lacks_rows
-    assert any("compare: {rows: LABEL}" in note for note in point_table_formats.notes(found))
+    assert any("compare: {rows: LABEL}" in note for note in point_tables.notes(found))
     kept = collected(folds(tmp_path / "t", make_study))
-    assert not any("compare" in note for note in point_table_formats.notes(kept))
+    assert not any("compare" in note for note in point_tables.notes(kept))
 
 
 def test_a_single_split_has_percentiles_of_its_own(tmp_path: Path, make_study: Any) -> None:
@@ -138,11 +137,12 @@ def test_missing_and_unconverged_folds_are_reported(tmp_path: Path, make_study: 
         return of_rows(row) | ({"reason": "not converged: x"} if (row["method"], row["split"]) == ("nn", 3) else {})
 
     found = collected(folds(tmp_path / "s", make_study, change=change))
-    assert point_table_formats.shortfall(line(found, "GP")) == "7 of 10 splits"
-    text = point_table_formats.markdown(found)
-    assert "| GP (7 of 10 splits) |" in text
-    assert "| nn† (published as NN-EP-LA) (0 of 10 converged, 1 not, 9 not stated) |" in text
-    assert any(note.startswith("†") for note in point_table_formats.notes(found))
+    assert point_tables.shortfall(line(found, "GP")) == "7 of 10 splits"
+    names = [row[0] for row in point_tables.grids(found)[0].rows]
+    words = {row["text"]: row["small"] for row in names}
+    assert words["GP"] == "7 of 10 splits"
+    assert words["nn† (published as NN-EP-LA)"] == "0 of 1 converged, 1 not"
+    assert any(note.startswith("†") for note in point_tables.notes(found))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_missing_and_unconverged_folds_are_reported(tmp_path: Path, make_study: 
     ],
 )
 def test_other_splits_and_data_have_no_such_table(tmp_path: Path, make_study: Any, lock: dict[str, Any]) -> None:
-    assert point_table.collect(merge.merge([folds(tmp_path / "s", make_study, **lock)])) == []
+    assert point_tables.collect(merge.merge([folds(tmp_path / "s", make_study, **lock)])) == []
 
 
 @pytest.mark.usefixtures("undrawn_figures")
@@ -162,15 +162,11 @@ def test_every_format_has_our_number_and_the_printed_one(tmp_path: Path, make_st
     folder, out = folds(tmp_path / "s", make_study), tmp_path / "out"
     build([folder], out)
     value = line(collected(folder), "GP").ours[0]
-    for name in ("report.md", "tables/points-jylanki2014-1.md"):
-        assert f"{value:.3f} (-0.29)" in (out / name).read_text()
-    latex = (out / "tables/points-jylanki2014-1.tex").read_text()
-    assert f"{value:.3f} (-0.29)".replace("-", "$-$") in latex
-    assert "NN-MC (not run) & -- ($-$0.08) &" in latex
+    assert f"{value:.3f} (-0.29)" in (out / "report.md").read_text()
     page = (out / "report.html").read_text()
     assert f"{value:.3f} <small>-0.29</small>".replace("-", "\N{MINUS SIGN}") in page
     assert '<a href="#points">' in page
-    for text in (latex, page, (out / "report.md").read_text()):
+    for text in (page, (out / "report.md").read_text()):
         assert "concrete-quality is absent: the data are not public." in text
     with (out / "tables/points.csv").open(newline="") as file:
         lines = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("GP", "lpd-mean")]
@@ -183,10 +179,3 @@ def test_other_reports_have_no_such_section(tmp_path: Path, make_study: Any) -> 
     build([make_study(tmp_path / "s")], out)
     assert not list((out / "tables").glob("points*"))
     assert "Scores over test data points" not in (out / "report.html").read_text()
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
-def test_the_latex_compiles(tmp_path: Path, make_study: Any) -> None:
-    found = collected(folds(tmp_path / "s", make_study))
-    (tmp_path / "t.tex").write_text(point_table_formats.latex(found))
-    subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True)

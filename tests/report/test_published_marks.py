@@ -35,7 +35,7 @@ def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
 
     folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "power"], change=change)
     report = ReportContext(merge.merge([folder]))
-    (plots,) = calibration_and_time.sections(report)
+    plots, _ = calibration_and_time.sections(report)
     times = next(picture for picture in plots.pictures if picture.name == "times")
     (panel,) = [ax for ax in times.figure.axes if ax.get_title() == "CPU time of the fit"]
     markers = [float(line.get_xdata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
@@ -46,7 +46,7 @@ def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
 
 
 def times_of(folder):
-    (plots,) = calibration_and_time.sections(ReportContext(merge.merge([folder])))
+    plots, _ = calibration_and_time.sections(ReportContext(merge.merge([folder])))
     return next(picture for picture in plots.pictures if picture.name == "times")
 
 
@@ -78,7 +78,7 @@ def test_a_time_of_zero_is_drawn_like_the_shortest_one(tmp_path, make_study):
 
 def test_one_method_that_is_nowhere_complete_has_its_own_histogram(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ["pbp"], change=lambda row: row if row["split"] else None)
-    (plots,) = calibration_and_time.sections(ReportContext(merge.merge([folder])))
+    plots, _ = calibration_and_time.sections(ReportContext(merge.merge([folder])))
     histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
     assert "of which there are none" in histogram.caption
     assert "*: not complete there" in histogram.caption

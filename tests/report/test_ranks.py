@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ep_bench.report import ranks
+from ep_bench.report import significance
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import ranks as ranks_section
-from ep_bench.report.summary import DATASETS, ranking_of
+from ep_bench.report.summary import DATASETS, Ranking
 
 # Demsar 2006, table 6: AUC of four classifiers on 14 data sets.
 AUC = np.array([
@@ -28,7 +28,7 @@ CATALYSTS = np.array([[84.5, 78.4, 83.1], [82.8, 79.1, 79.9], [79.1, 78.0, 77.8]
 def test_demsar_from_the_printed_ranks():
     printed = np.array([3.143, 2.000, 2.893, 1.964])
     sums = np.round(2 * 14 * printed) / 2  # rank sums are multiples of a half
-    test = ranks.friedman_of_ranks(sums / 14, 14)
+    test = significance.friedman_of_ranks(sums / 14, 14)
     assert test.chi2 == pytest.approx(9.2786, abs=1e-4)
     assert abs(test.F - 3.6863) < 1e-4
     assert test.df == (3, 39)
@@ -36,9 +36,9 @@ def test_demsar_from_the_printed_ranks():
 
 
 def test_demsar_from_the_scores_with_and_without_ties():
-    table = ranks.block_ranks(AUC, higher_is_better=True)
+    table = significance.block_ranks(AUC, higher_is_better=True)
     assert table.mean(axis=0) == pytest.approx([3.1429, 2.0, 2.9286, 1.9286], abs=1e-4)
-    test = ranks.friedman(table)
+    test = significance.friedman(table)
     assert test.chi2 == pytest.approx(9.8571, abs=1e-4)
     assert test.chi2_ties == pytest.approx(10.9524, abs=1e-4)
     expected = stats.friedmanchisquare(*AUC.T)
@@ -47,9 +47,11 @@ def test_demsar_from_the_scores_with_and_without_ties():
 
 
 def test_small_friedman_in_both_directions():
-    assert ranks.friedman(ranks.block_ranks(CATALYSTS, higher_is_better=True)).chi2 == pytest.approx(6.5)
-    assert ranks.friedman(ranks.block_ranks(CATALYSTS, higher_is_better=False)).chi2 == pytest.approx(6.5)
-    assert ranks.friedman(ranks.block_ranks(CATALYSTS.T, higher_is_better=True)).chi2 == pytest.approx(7.4)
+    assert significance.friedman(significance.block_ranks(CATALYSTS, higher_is_better=True)).chi2 == pytest.approx(6.5)
+    assert significance.friedman(significance.block_ranks(CATALYSTS, higher_is_better=False)).chi2 == pytest.approx(6.5)
+    assert significance.friedman(significance.block_ranks(CATALYSTS.T, higher_is_better=True)).chi2 == pytest.approx(
+        7.4
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,20 +63,20 @@ def test_small_friedman_in_both_directions():
 )
 def test_nemenyi_q_table(alpha, table):
     # Demsar truncated some of the third decimals.
-    assert [ranks.nemenyi_q(k, alpha) for k in range(2, 11)] == pytest.approx(table, abs=1.01e-3)
+    assert [significance.nemenyi_q(k, alpha) for k in range(2, 11)] == pytest.approx(table, abs=1.01e-3)
 
 
 @pytest.mark.parametrize(("alpha", "q", "cd"), [(0.05, 2.56903, 1.25356), (0.10, 2.29134, 1.11806)])
 def test_nemenyi_critical_difference(alpha, q, cd):
-    assert ranks.nemenyi_q(4, alpha) == pytest.approx(q, abs=1e-5)
-    assert ranks.critical_difference(ranks.nemenyi_q(4, alpha), 4, 14) == pytest.approx(cd, abs=1e-5)
+    assert significance.nemenyi_q(4, alpha) == pytest.approx(q, abs=1e-5)
+    assert significance.critical_difference(significance.nemenyi_q(4, alpha), 4, 14) == pytest.approx(cd, abs=1e-5)
 
 
 def test_nemenyi_p_is_alpha_at_the_critical_difference():
-    table = pd.DataFrame(ranks.block_ranks(AUC, higher_is_better=True), columns=list("abcd"))
-    p = ranks.nemenyi_p(table)
+    table = pd.DataFrame(significance.block_ranks(AUC, higher_is_better=True), columns=list("abcd"))
+    p = significance.nemenyi_p(table)
     average = table.mean(axis=0)
-    cd = ranks.critical_difference(ranks.nemenyi_q(4), 4, 14)
+    cd = significance.critical_difference(significance.nemenyi_q(4), 4, 14)
     for first in "abcd":
         for second in "abcd":
             assert (p.loc[first, second] < 0.05) == (abs(average[first] - average[second]) > cd)
@@ -93,7 +95,7 @@ def test_wilcoxon_equals_scikit_posthocs(n):
     scores[:, 4] = scores[:, 0]  # only zero differences with the first
     scores[:3, 2] = scores[:3, 1]  # some zeros
     scores[3:5, 3] = scores[3:5, 2] + 0.25  # a tie
-    ours = ranks.wilcoxon_p(pd.DataFrame(scores, columns=list("abcde")))
+    ours = significance.wilcoxon_p(pd.DataFrame(scores, columns=list("abcde")))
     theirs = posthoc_wilcoxon(list(scores.T), zero_method="zsplit", p_adjust="holm")
     assert np.allclose(ours, theirs, rtol=1e-12, atol=0)
     assert ours.loc["a", "e"] == 1.0
@@ -105,33 +107,32 @@ def test_wilcoxon_of_errors_does_not_depend_on_the_units_of_the_targets():
     units = 10.0 ** rng.integers(-4, 4, size=(8, 1))
     for name in ("rmse", "crps"):
         one, other = (
-            ranking_of(scores, "data sets", score=BY_NAME[name], datasets=list("12345678"))
-            for scores in (errors, errors * units)
+            Ranking(BY_NAME[name], DATASETS, tuple("12345678"), scores) for scores in (errors, errors * units)
         )
         assert np.allclose(one.wilcoxon, other.wilcoxon, rtol=1e-12)
-    nats = ranking_of(errors, "data sets", score=BY_NAME["ll"], datasets=list("12345678"))
-    assert np.allclose(nats.wilcoxon, ranks.wilcoxon_p(errors))
+    nats = Ranking(BY_NAME["ll"], DATASETS, tuple("12345678"), errors)
+    assert np.allclose(nats.wilcoxon, significance.wilcoxon_p(errors))
 
 
 def test_two_errors_of_zero_do_not_differ():
     scores = pd.DataFrame({"a": [0.0, 0.0, 0.5, 1.0, 2.0, 3.0], "b": [0.0, 0.1, 0.6, 1.1, 2.2, 3.5]})
-    found = ranking_of(scores, DATASETS, score=BY_NAME["rmse"], datasets=list("123456")).wilcoxon
+    found = Ranking(BY_NAME["rmse"], DATASETS, tuple("123456"), scores).wilcoxon
     by_hand = 2.0 * (1 + 1) / 2**6  # ranks 2 to 6 are negative, the zero is split: one more sum is as small
     assert found.loc["a", "b"] == pytest.approx(by_hand)
 
 
 def test_holm_by_hand():
     # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, made monotone
-    assert ranks.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert ranks.holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
+    assert significance.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert significance.holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
 
 
 def test_the_smallest_wilcoxon_p_is_that_of_equal_signs():
     scores = pd.DataFrame(np.arange(1.0, 8.0)[:, None] * np.arange(4.0), columns=list("abcd"))
-    smallest = ranks.wilcoxon_p(scores).to_numpy().min()
-    assert ranks.smallest_wilcoxon_p(4, 7) == pytest.approx(smallest, rel=1e-12)  # 6 pairs, 2^-6 each
-    assert ranks.smallest_wilcoxon_p(4, 7) == pytest.approx(6 / 64, rel=1e-12)
-    assert ranks.smallest_wilcoxon_p(9, 3) == 1.0
+    smallest = significance.wilcoxon_p(scores).to_numpy().min()
+    assert significance.smallest_wilcoxon_p(4, 7) == pytest.approx(smallest, rel=1e-12)  # 6 pairs, 2^-6 each
+    assert significance.smallest_wilcoxon_p(4, 7) == pytest.approx(6 / 64, rel=1e-12)
+    assert significance.smallest_wilcoxon_p(9, 3) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -149,26 +150,26 @@ def test_groups_of_equal_methods_as_in_aeon(different, expected):
     p = np.ones((4, 4))
     for pair in different:
         p[pair] = p[pair[::-1]] = 0.01
-    assert ranks.cliques(p) == expected
+    assert significance.cliques(p) == expected
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (5, 1), (1, 1)])
 def test_too_few_blocks_or_methods_give_no_statistic(shape):
     scores = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    test = ranks.friedman(ranks.block_ranks(scores, higher_is_better=True))
+    test = significance.friedman(significance.block_ranks(scores, higher_is_better=True))
     assert math.isnan(test.chi2)
     assert math.isnan(test.F)
 
 
 def test_all_equal_scores_show_no_difference():
-    test = ranks.friedman(ranks.block_ranks(np.ones((6, 4)), higher_is_better=True))
+    test = significance.friedman(significance.block_ranks(np.ones((6, 4)), higher_is_better=True))
     assert test.chi2 == 0.0
     assert test.p == 1.0
     assert math.isnan(test.chi2_ties)
 
 
 def test_perfect_agreement_makes_f_infinite():
-    test = ranks.friedman(ranks.block_ranks(np.tile([1.0, 2.0, 3.0], (7, 1)), higher_is_better=False))
+    test = significance.friedman(significance.block_ranks(np.tile([1.0, 2.0, 3.0], (7, 1)), higher_is_better=False))
     assert test.chi2 == pytest.approx(14.0)
     assert math.isinf(test.F)
     assert test.p_iman_davenport == 0.0
@@ -177,17 +178,10 @@ def test_perfect_agreement_makes_f_infinite():
 def ranking(n, k, seed=0):
     scores = np.exp(np.arange(k) + 0.3 * np.random.default_rng(seed).standard_normal((n, k)))
     table = pd.DataFrame(scores, columns=[f"m{j}" for j in range(k)])
-    return ranking_of(table, DATASETS, score=BY_NAME["rmse"], datasets=("boston",))
+    return Ranking(BY_NAME["rmse"], DATASETS, ("boston",), table)
 
 
-def test_small_p_values_are_not_printed_as_zero():
-    wilcoxon, nemenyi = ranks_section._p_tables(ranking(30, 4))
-    texts = {entry["text"] for table in (wilcoxon, nemenyi) for row in table.rows for entry in row[1:]}
-    assert "< 0.001 ≠" in texts
-    assert not any(text.startswith("0.000") for text in texts)
-
-
-def test_many_methods_are_compared_with_the_best_one_only():
+def test_methods_are_compared_with_the_best_one():
     found = ranking(30, 12)
     (table,) = ranks_section._p_tables(found)
     assert [row[0] for row in table.rows] == [f"m{j}" for j in range(1, 12)]
@@ -195,6 +189,8 @@ def test_many_methods_are_compared_with_the_best_one_only():
     for row in table.rows:
         assert row[2]["value"] == found.wilcoxon.loc[row[0], "m0"]
         assert row[3]["value"] == found.nemenyi.loc[row[0], "m0"]
+    texts = {entry["text"] for row in table.rows for entry in row[2:]}
+    assert "< 0.001 ≠" in texts  # small p-values are not printed as zero
     lines = ranks_section.p_values_csv([found]).splitlines()
     assert len(lines) == 1 + 2 * 66  # every pair, by two tests
     assert lines[0] == "score,blocks,n,test,first,second,p"

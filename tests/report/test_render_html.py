@@ -38,3 +38,10 @@ def test_only_a_page_with_cells_contains_the_explorer():
 def test_scripts_have_no_comment_lines_and_keep_their_texts():
     script = "// A comment.\n/** Another. */\nf(() => {\n\n  return `a // b`; // why\n});\n"
     assert render_html._without_comments(script) == "f(() => {\nreturn `a // b`; // why\n});"
+
+
+@pytest.mark.parametrize("entry", [506, 1.5, None])
+def test_a_bare_value_is_no_entry_of_a_table(entry: object) -> None:
+    with pytest.raises(TypeError, match=rf"table 'Sizes': an entry must be a text or item.*found {entry}"):
+        Table(["method", "points"], [["knn", entry]], "Sizes")
+    assert Table(["method", "points"], [["knn", item("506", 506)]], "Sizes").rows

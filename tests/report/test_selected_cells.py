@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.report import build, merge, selected_cells
+from ep_bench.report import build, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
-from ep_bench.types import Record
 
 
 @pytest.mark.usefixtures("undrawn_figures")
@@ -22,7 +21,7 @@ def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
     mine = make_study(tmp_path / "mine", ["mine"], ["boston", "yacht", "wine"], seed=1)
     others = make_study(tmp_path / "others", ["pbp", "gp"], ["boston", "yacht", "wine", "power", "energy", "naval"])
     select = [f"dataset={name}" for name in ("boston", "yacht", "wine")]
-    merged = selected_cells.merged_cells([mine, others], select)
+    merged = merge.merge([mine, others], select)
     assert merged.datasets == ["boston", "yacht", "wine"]
     board = ReportContext(merged).leaderboards[0]
     assert {row.method for row in board.ranked} == {"mine", "pbp", "gp"}
@@ -44,22 +43,6 @@ def test_a_selection_without_a_cell_or_a_folder_has_one_message(
     assert "did you mean 'boston'" in str(raised.value)
 
 
-def test_a_selection_of_splits_keeps_what_curves_state_on_convergence(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    """R-hat of these rows is in curves.json alone, in one entry of all splits."""
-    folder = make_study(tmp_path / "s", ["hmc", "gp"], ["boston", "yacht"], 4)
-    for row in store.read_rows(folder / store.RESULTS):
-        if row["method"] == "hmc":
-            notes = {"diagnostics": {"r_hat_test_rows": 1.5}}
-            store.write_record(folder, Record(row=row, factors={}, notes=notes))
-    whole = merge.merge([folder])
-    some = selected_cells.merged_cells([folder], ["split=[01]"])
-    assert whole.convergence["hmc", "boston"].unconverged == 4
-    assert some.convergence["hmc", "boston"].unconverged == 2
-    assert ReportContext(some).leaderboards[0].rows[-1].method == "hmc"
-
-
 def test_a_selection_keeps_left_out_cells_aliases_and_groups_of_its_methods(
     tmp_path: Path, make_study: Callable[..., Path]
 ) -> None:
@@ -70,7 +53,7 @@ def test_a_selection_keeps_left_out_cells_aliases_and_groups_of_its_methods(
     assert lock is not None
     lock["methods"]["gp"]["aliases"] = ["mine"]
     store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
-    found = selected_cells.merged_cells([folder], ["method=mine", "method=[pb]*"])
+    found = merge.merge([folder], ["method=mine", "method=[pb]*"])
     assert found.methods == ["pbp", "gp"]
     assert [(one["method"], one["dataset"]) for one in found.studies[0].lock["left_out"]] == [("bp", "yacht")]
     assert found.studies[0].lock["ranks"] == [{"name": "all", "methods": ["pbp", "gp"], "pairs": [["pbp", "gp"]]}]

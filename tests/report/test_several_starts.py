@@ -6,8 +6,9 @@ import pytest
 
 from ep_bench.report import build
 from ep_bench.report.sections.several_starts import spread_of
-from ep_bench.results import curves, store
+from ep_bench.results import store
 from ep_bench.types import Record
+from tests.report.synthetic import complete
 
 
 def test_the_spread_of_the_starts_of_one_fit() -> None:
@@ -25,7 +26,7 @@ def test_the_table_of_a_report(tmp_path, make_study) -> None:
             notes = {"start_evidences": evidences[row["split"]]}
             kept = {"trace": {"objective": [1.0, 2.0]}, "provenance": {"finished": "2026-01-01T00:00:00Z"}}
             store.write_record(folder, Record(row=row, factors={}, notes=notes, **kept))
-    curves.update(folder, store.read_rows(folder / store.RESULTS))
+    complete(folder)
     build([folder])
     text = (folder / "report" / "report.html").read_text(encoding="utf-8")
     section = text[text.index('<section id="starts">') :].split("</section>", 1)[0]

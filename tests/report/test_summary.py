@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from ep_bench.report import merge, summary, tables
+from ep_bench.report import merge, summary
+from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
 
 RMSE, LL, COVERAGE = (BY_NAME[name] for name in ("rmse", "ll", "coverage95"))

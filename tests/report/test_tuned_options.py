@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 
 import pytest
 
 from ep_bench.report import build, merge
-from ep_bench.report.sections import tuned_options
+from ep_bench.report.sections import what_was_run
 from ep_bench.results import curves, store
 from ep_bench.types import Record
-from tests.report.synthetic import lock_entries
+from tests.report.synthetic import complete, lock_entries
 
 TUNE = {
     "trials": 3,
@@ -38,11 +37,11 @@ def folder(tmp_path, make_study):
     rows = store.read_rows(folder / store.RESULTS)
     for row in rows:
         if row["cell"] in old:
-            row |= {"cell": old[row["cell"]], "tune_seconds": 12.5}
+            row |= {"cell": old[row["cell"]], "tune_seconds": 12.5, "tune_cpu_seconds": 12.5}
             store.write_record(folder, Record(row=row, factors={}, notes={"tune": note(row)}))
     store.write_rows(folder / store.RESULTS, rows)
     store.write_lock(folder, lock | lock_entries(rows, {}))
-    return folder
+    return complete(folder)
 
 
 def note(row):
@@ -55,7 +54,7 @@ def note(row):
 
 
 def test_the_chosen_options_by_data_set(folder):
-    lines, rows = tuned_options.collect(merge.merge([folder]))
+    lines, rows = what_was_run.collect(merge.merge([folder]))
     assert rows == [
         ["ridge", "boston", "C", "0.01 to 1000, log", "10 (1 to 100)", "3"],
         ["ridge", "boston", "depth", "1 to 9", "4", "3"],
@@ -80,21 +79,14 @@ def test_both_pages_show_them_with_the_time(folder):
     assert '<a href="#tuned">Tuned options</a>' in page
     assert "| ridge | boston | kernel | rbf, linear | rbf × 2, linear × 1 | 3 |" in plain
     assert "hidden: [50]; tune: {fraction: 0.2, score: rmse, space: {C: {log: [0.01, 1000.0]}" in plain
-    times = (folder / "report" / "tables" / "tune_cpu_seconds.md").read_text(encoding="utf-8")
-    assert "| boston | – | 12.50 ± 0.00 |" in times
     assert "CPU time of tuning" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
 
 
-def test_a_fresh_clone_has_the_chosen_options(folder):
-    before = tuned_options.collect(merge.merge([folder]))
-    shutil.rmtree(folder / store.CELLS)
-    assert tuned_options.collect(merge.merge([folder])) == before
-
-
 @pytest.mark.usefixtures("undrawn_figures")
-def test_options_that_older_versions_lost_are_counted(folder):
+def test_options_that_are_not_stored_are_counted(folder):
     shutil.rmtree(folder / store.CELLS)
-    lines, rows = tuned_options.collect(merge.merge([folder]))
+    (folder / curves.FILE).unlink()
+    lines, rows = what_was_run.collect(merge.merge([folder]))
     assert rows == []
     assert lines[0].startswith("3 trials")
     assert lines[1] == "The chosen options of none of 6 tuned cells are stored."
@@ -102,54 +94,11 @@ def test_options_that_older_versions_lost_are_counted(folder):
     assert "options of none of 6" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
-def test_curves_without_options_are_completed_from_cell_files(folder):
-    for row in store.read_rows(folder / store.RESULTS):
-        if (
-            row["method"] == "ridge"
-        ):  # the entry of its traces has all splits, so that no cell file has to be read for it
-            store.write_record(
-                folder, Record(row=row, factors={}, notes={"tune": note(row)}, trace={"rmse": [2.0, 1.0]})
-            )
-    merge.merge([folder])
-    stored = json.loads((folder / curves.FILE).read_text())
-    assert len(stored["traces"]) == len(stored.pop("tuned")) == 2
-    (folder / curves.FILE).write_text(json.dumps(stored))
-    assert tuned_options.collect(merge.merge([folder]))[1]
-    assert len(json.loads((folder / curves.FILE).read_text())["tuned"]) == 2
-
-
-def test_options_of_other_splits_are_kept_when_some_are_added(folder):
-    """A clone has the options of two splits in curves.json, and the cell files of the third."""
-    paths = {store.read_record(path).row["split"]: path for path in sorted((folder / store.CELLS).glob("*.json"))}
-    late = [path for path in (folder / store.CELLS).glob("*.json") if store.read_record(path).row["split"] == 2]
-    kept = {path: path.read_bytes() for path in late}
-    for path in late:
-        path.unlink()
-    assert set(paths) == {0, 1, 2}
-    merge.merge([folder])
-    shutil.rmtree(folder / store.CELLS)
-    (folder / store.CELLS).mkdir()
-    for path, content in kept.items():
-        path.write_bytes(content)
-    lines, rows = tuned_options.collect(merge.merge([folder]))
-    assert not any("are stored" in line for line in lines)
-    assert rows[0][-1] == "3"
-
-
-def test_some_cell_files_are_better_than_none(folder):
-    for path in sorted((folder / store.CELLS).glob("*.json"))[:2]:
-        path.unlink()
-    lines, rows = tuned_options.collect(merge.merge([folder]))
-    assert "of 4 of 6 tuned cells" in lines[-1]
-    assert rows
-
-
 @pytest.mark.usefixtures("undrawn_figures")
 def test_without_tuning_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "plain", traces=True)
     build([folder])
     assert "Tuned options" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert not (folder / "report" / "tables" / "tune_cpu_seconds.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -164,4 +113,4 @@ def test_without_tuning_there_is_no_section(tmp_path, make_study):
     ],
 )
 def test_numbers_and_choices_in_short(kind, chosen, text):
-    assert tuned_options.summarise(kind, chosen) == text
+    assert what_was_run.summarise(kind, chosen) == text

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from ep_bench.report import rank_diagrams, withheld_diagrams
+from ep_bench.report import significance, summary
 from ep_bench.report.scores import BY_NAME
-from ep_bench.report.summary import DATASETS, SPLITS, ranking_of
+from ep_bench.report.sections import ranks
+from ep_bench.report.summary import DATASETS, SPLITS, Ranking
 
 SCORE = BY_NAME["error_rate"]  # its differences are those of the test
 
 
 def ranking(scores, blocks=DATASETS, **about):
     table = pd.DataFrame(scores, columns=[f"m{j}" for j in range(np.shape(scores)[1])])
-    return ranking_of(table, blocks, score=SCORE, datasets=("boston",), **about)
+    return Ranking(SCORE, blocks, ("boston",), table, **about)
 
 
 def clear(n, k, seed=0):
@@ -44,27 +43,28 @@ def clear(n, k, seed=0):
 def test_reasons(scores, nemenyi, wilcoxon):
     found = ranking(scores)
     for reason, expected in (
-        (withheld_diagrams.nemenyi(found), nemenyi),
-        (withheld_diagrams.wilcoxon(found), wilcoxon),
+        (summary.no_nemenyi(found), nemenyi),
+        (summary.no_wilcoxon(found), wilcoxon),
     ):
         assert expected in reason
         assert bool(reason) is bool(expected)
 
 
-def test_a_critical_difference_that_no_ranks_can_reach():
-    found = replace(ranking(clear(5, 4)), cd=3.0)
-    assert "is not below 3, the largest possible difference of ranks" in withheld_diagrams.nemenyi(found)
-    assert withheld_diagrams.nemenyi(replace(found, cd=2.99)) == ""
+def test_a_critical_difference_that_no_ranks_can_reach(monkeypatch):
+    for cd, withheld in ((3.0, True), (2.99, False)):
+        monkeypatch.setattr(significance, "critical_difference", lambda *_, cd=cd: cd)
+        reason = summary.no_nemenyi(ranking(clear(5, 4)))
+        assert ("is not below 3, the largest possible difference of ranks" in reason) is withheld
 
 
 def test_lines_name_the_test_and_the_blocks():
-    lines = list(rank_diagrams.withheld_lines([ranking(clear(3, 3)), ranking(clear(7, 4), SPLITS)]))
+    lines = list(ranks.withheld_lines([ranking(clear(3, 3)), ranking(clear(7, 4), SPLITS)]))
     why = "at least 5 blocks are needed, here N = 3 data sets"
     assert lines[0] == f"No tests of pairs and no critical-difference diagram over data sets: {why}."
     assert lines[1].startswith("No Wilcoxon-Holm tests and no critical-difference diagram over data sets × splits: ")
-    (one,) = rank_diagrams.withheld_lines([ranking(clear(1, 3))])
+    (one,) = ranks.withheld_lines([ranking(clear(1, 3))])
     assert one.endswith("here N = 1 data set.")
-    assert [(one.ranking.blocks, one.test) for one in rank_diagrams.possible([ranking(clear(9, 4), SPLITS)])] == [
+    assert [(one.ranking.blocks, one.test) for one in ranks.possible([ranking(clear(9, 4), SPLITS)])] == [
         (SPLITS, "Nemenyi"),
         (SPLITS, "Wilcoxon-Holm"),
     ]
@@ -74,7 +74,7 @@ def test_bars_of_both_tests_and_marks_of_the_names():
     scores = clear(12, 4)
     scores[::2, 1] = scores[::2, 0] - 0.5  # m1 is better than m0 on half of the blocks
     found = ranking(scores, marks={"m3": "†"})
-    bars = {test: rank_diagrams.joined(rank_diagrams.Diagram(found, test)) for test in rank_diagrams.WITHHELD}
+    bars = {test: ranks.joined(ranks.Diagram(found, test)) for test in ranks.WITHHELD}
     for table in bars.values():
         assert list(table)[3] == "m3†"
         assert table.loc["m0", "m1"] == 1.0

@@ -12,8 +12,10 @@ import pytest
 from ep_bench import published, report
 from ep_bench.cli.output.check import check_folders
 from ep_bench.cli.output.study import status_lines
-from ep_bench.report import merge, summary, tables
+from ep_bench.report import merge, summary
+from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
+from ep_bench.report.sections import missing_cells
 from ep_bench.results import store
 from tests.report.synthetic import make_study
 
@@ -67,7 +69,7 @@ def test_tables_have_a_dash(written: dict[str, str]) -> None:
 
 def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> None:
     merged = merge.merge([folder])
-    assert merge.gaps(merged) == []
+    assert missing_cells.gaps(merged) == []
     table = summary.score_table(merged, BY_NAME["ll"])
     assert table is not None
     assert tables.shortfall(table, 0, table.methods.index("line")) == ""

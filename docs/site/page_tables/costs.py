@@ -10,7 +10,7 @@ from reference_pages import PAGES
 
 from ep_bench import methods
 from ep_bench.cli import cli
-from ep_bench.report import cell_times
+from ep_bench.report.merge import cpu_seconds
 
 from .forms import NONE, of_rows, table
 from .stored import FIGURES, cells, committed, merged, methods_of, stored_study, with_cells
@@ -33,7 +33,7 @@ def _cells_and_hours(folder: str) -> list[str]:
         seconds = stored_study(folder).lock.get("seconds")
         return ["experiment", NONE if seconds is None else _hours(seconds)]
     rows = merged(folder).ok()
-    return [f"{len(rows):,}", _hours(float(cell_times.total(rows).sum()))]
+    return [f"{len(rows):,}", _hours(float(cpu_seconds(rows).sum()))]
 
 
 def _hours(seconds: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.plotting.method_style import DEEP, NETWORKS, PROCESSES, family_of
-from ep_bench.report import cell_times, summary
+from ep_bench.report import merge, summary
 from ep_bench.report.leaderboard import LeaderboardRow
 from ep_bench.report.leaderboard import leaderboard as ranked_rows
 from ep_bench.report.scores import MAIN
@@ -122,7 +122,7 @@ def interval_coverage() -> list[str]:
 def finished() -> list[str]:
     """Return the finished and planned splits of every entry, those that have converged, and the CPU hours."""
     rows = board().ok()
-    hours = cell_times.total(rows).groupby(rows["method"]).sum() / 3600.0
+    hours = merge.cpu_seconds(rows).groupby(rows["method"]).sum() / 3600.0
     body = []
     for name in board().methods:
         counts = sum((one for (method, _), one in board().convergence.items() if method == name), ConvergedSplits())

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.published.claims import FILE, load_claims
-from ep_bench.report.claims import claim_verdicts
+from ep_bench.report.published_checks import claim_verdicts
 
 from .forms import signed, table
 from .stored import all_results, comparison, own_numbers

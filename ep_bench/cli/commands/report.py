@@ -14,7 +14,7 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, fo
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
 @select_option
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
-@click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for several studies.")
+@click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for large reports.")
 def report(folders: tuple[Path, ...], out: Path | None, select: tuple[str, ...], pdf: bool, all_figures: bool) -> int:
     """Write report.html, tables and figures.
 

@@ -14,9 +14,8 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.cli.output.text import columns
 from ep_bench.published.claims import FILE, load_claims
-from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts, claims_table
-from ep_bench.report.merge import MergedStudies, merge_studies
-from ep_bench.report.published_checks import check_table, merged_check
+from ep_bench.report.merge import MergedStudies, merge
+from ep_bench.report.published_checks import CLAIM_VERDICTS, check_table, claim_verdicts, claims_table, merged_check
 from ep_bench.results import store
 
 _HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits", "z", "verdict", "reason")
@@ -45,7 +44,7 @@ def check_folders(
     claims : file of claims, by default that of the package
     """
     different = {folder.resolve(): folder for folder in folders}
-    merged = merge_studies([store.read_intact(folder) for folder in different.values()])
+    merged = merge(list(different.values()))
     frame = merged_check(merged, against)
     path, unwritten = _write(frame, list(different.values()), out)
     claimed = _claims(merged, claims, against, path)

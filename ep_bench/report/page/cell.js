@@ -1,5 +1,4 @@
 // One entry: the splits of a method on a data set, compared with another method and with published numbers.
-const FEWEST_SPLITS = 10; // for the statement that one split dominates
 const splitsWith = (entry, column) => new Map((entry?.s ?? []).map((split, i) => [split, entry[column]?.[i] ?? null])
   .filter(([, value]) => value !== null));
 
@@ -33,19 +32,6 @@ function cellPanel(view, show) {
     splitTable(view, entry, versus));
 }
 
-/** The split without which the mean moves by more than the standard error of the others, as in dominant_splits.py. */
-function dominantSplit(pairs) {
-  if (pairs.length < FEWEST_SPLITS) return null;
-  const all = pairs.map(([, value]) => value);
-  const without = pairs.map(([split, value], i) => {
-    const others = all.filter((_, j) => j !== i);
-    return { split, value, mean: mean(others), error: standardError(others) };
-  });
-  const moved = (one) => Math.abs(one.mean - mean(all));
-  const found = without.reduce((a, b) => (moved(b) > moved(a) ? b : a));
-  return moved(found) > found.error ? found : null;
-}
-
 /** How many times as long as the compared method an entry takes, in words. */
 function costRatio(view, seconds) {
   const other = view.versus === null ? [] : valuesOf(view.versus, view.cell.dataset, "seconds");
@@ -60,25 +46,13 @@ function facts(view, entry, scores, published) {
   lines.push(values.length
     ? `${view.score.axis}: ${values.length > 1 ? withError(mean(values), standardError(values)) : digits(values[0], 4)} over ${values.length} of ${DATA.datasets[view.cell.dataset].plan} splits (mean ± standard error).`
     : `No split has a ${view.score.title}.`);
-  const only = dominantSplit([...scores.entries()]);
-  if (only) lines.push(`One split dominates the mean: split ${only.split} has ${digits(only.value, 4)}, and without it the mean is ${withError(only.mean, only.error)}.`);
   const seconds = known(entry.seconds);
-  if (seconds.length) lines.push(`Median CPU time of a split: ${duration(median(seconds))}${method.wall ? " (wall time in part)" : ""}${costRatio(view, seconds)}.`);
+  if (seconds.length) lines.push(`Median CPU time of a split: ${duration(median(seconds))}${costRatio(view, seconds)}.`);
   if (entry.c?.[1]) lines.push(`Converged splits: ${convergenceText(entry.c)}.`);
   lines.push(`Method ${method.uses || "unknown"}, options ${method.options === "{}" ? "at their defaults" : method.options}; tuning: ${method.tuning}.`);
   for (const [, , , source, value, error, ours, verdict, reason] of published)
     lines.push(`Published (${source}): ${signed(String(value))}${error === null ? "" : ` ± ${error === 0 ? "0" : digits(error, 2)}`}; ours in its units ${digits(ours, 4)}: ${verdict}${reason ? `, ${reason}` : ""}.`);
   return lines;
-}
-
-/** The paired test of two methods in one sentence. */
-function pairedWords(gaps, ratio) {
-  const p = pairedP(gaps, ratio);
-  if (p === null) return "One split allows no test.";
-  const words = p < 1e-4 ? "p < 0.0001" : `p = ${p.toFixed(4)}`;
-  return ratio > 0
-    ? `The splits overlap, so that this standard error is too small; the corrected resampled t-test has ${words}, for this pair alone.`
-    : `The splits are independent: the paired t-test has ${words}, for this pair alone.`;
 }
 
 function charts(view, scores, versus, bands) {
@@ -95,7 +69,7 @@ function charts(view, scores, versus, bands) {
       const words = gaps.length > 1 ? withError(mean(gaps), standardError(gaps)) : digits(gaps[0], 4);
       const better = gaps.filter((gap) => (view.score.better === "higher" ? gap > 0 : gap < 0)).length;
       const caption = `Paired difference, ${labelOf(method)} minus ${labelOf(versus)}: ${words} over ${plural(gaps.length, "common split")}; ` +
-        `better on ${better}. ${pairedWords(gaps, DATA.datasets[dataset].ratio)} `;
+        `better on ${better}. The command compare tests pairs. `;
       found.push([dotChart([{ label: "difference", splits: common, values: gaps, colour: "currentColor", zero: true }],
         `difference, ${view.score.axis}`, caption), caption, "cell-difference"]);
     }
@@ -110,7 +84,7 @@ function charts(view, scores, versus, bands) {
 function splitTable(view, entry, versus) {
   const { column } = view.score;
   const other = versus === null ? null : splitsWith(entryOf(versus, view.cell.dataset), column);
-  const states = ["not stated", "converged", "nearly", "not converged"];
+  const states = ["–", "converged", "nearly", "not converged"];
   const head = ["split", view.score.title, ...(other ? [labelOf(versus)] : []), "CPU time", "seed", "convergence", "reason"];
   const rows = entry.s.map((split, i) => {
     const value = entry[column]?.[i] ?? null;

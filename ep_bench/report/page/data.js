@@ -25,8 +25,8 @@ const valuesOf = (method, dataset, column) => known(entryOf(method, dataset)?.[c
 const labelOf = (method) => DATA.methods[method].name + DATA.methods[method].mark;
 /** A method with its mark on the given data sets: a dagger if a split has not converged, a ring if one has nearly. */
 function labelOn(method, sets) {
-  const counts = sets.map((d) => entryOf(method, d)?.c ?? [0, 0, 0, 0]);
-  const nearly = counts.some(([converged, all, not, unstated]) => all - converged - not - unstated > 0);
+  const counts = sets.map((d) => entryOf(method, d)?.c ?? [0, 0, 0]);
+  const nearly = counts.some(([converged, judged, not]) => judged - converged - not > 0);
   return DATA.methods[method].name + (sets.every((d) => hasConverged(method, d)) ? (nearly ? "°" : "") : "†");
 }
 const hasConverged = (method, dataset) => !(entryOf(method, dataset)?.c?.[2] > 0);
@@ -46,7 +46,7 @@ function rankedSets(view) {
   return bounded.length ? bounded : own;
 }
 
-/** The largest set of data sets times methods without a gap, as in complete_subset.py. */
+/** The largest set of data sets times methods without a gap. */
 function largestSubset(view) {
   const candidates = rankedSets(view);
   const masks = view.methods.map((method) =>
@@ -57,7 +57,7 @@ function largestSubset(view) {
     found.add(mask);
   }
   let best = { sets: [], methods: [], size: 0 };
-  const ascending = [...found].sort((a, b) => (a < b ? -1 : 1)); // as in complete_subset.py, which decides equal sizes
+  const ascending = [...found].sort((a, b) => (a < b ? -1 : 1)); // as in significance.py, which decides equal sizes
   for (const common of ascending) {
     if (!common) continue;
     const methods = view.methods.filter((_, j) => (masks[j] & common) === common);
@@ -125,12 +125,12 @@ function leaderboardOf(view) {
   });
   const block = (row) => (row.rank === null ? 2 : hasConvergedOn(row.method, subset.sets) ? 0 : 1);
   rows.sort((a, b) => block(a) - block(b) || (a.rank ?? 0) - (b.rank ?? 0) || b.finished / b.planned - a.finished / a.planned);
-  return { subset, means, rows: rows.filter((row) => row.planned), stored };
+  return { subset, rows: rows.filter((row) => row.planned), stored };
 }
 
 /** Finished and planned splits of a method on the chosen data sets, and its counts of convergence. */
 function counts(method, view) {
-  const total = { finished: 0, planned: 0, without: 0, counts: [0, 0, 0, 0, 0] };
+  const total = { finished: 0, planned: 0, without: 0, counts: [0, 0, 0] };
   for (const d of view.sets) {
     const entry = entryOf(method, d);
     if (!entry || DATA.datasets[d].task !== view.score.task) continue;
@@ -143,51 +143,10 @@ function counts(method, view) {
 }
 
 /** Counts of converged, nearly converged and other splits in words, as in convergence.py. */
-function convergenceText([converged, all, not, unstated, byMedian]) {
-  if (all === unstated) return "not stated";
-  const nearly = all - converged - not - unstated;
-  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}${byMedian ? `, ${byMedian === all ? "" : `${byMedian} `}by the median curve` : ""}`;
-}
-
-/** Logarithm of the gamma function for x > 0 (Lanczos' approximation with g = 5, relative error below 2e-10). */
-function logGamma(x) {
-  const terms = [76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3, -5.395239384953e-6];
-  const series = terms.reduce((sum, term, i) => sum + term / (x + 1 + i), 1.000000000190015);
-  return (x + 0.5) * Math.log(x + 5.5) - (x + 5.5) + Math.log((2.5066282746310005 * series) / x);
-}
-
-/** Regularised incomplete beta function I_x(a, b) by its continued fraction. */
-function incompleteBeta(x, a, b) {
-  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
-  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a);
-  const tiny = 1e-300;
-  const nonzero = (value) => (Math.abs(value) < tiny ? tiny : value);
-  let [c, d] = [1, 1 / nonzero(1 - ((a + b) * x) / (a + 1))];
-  let fraction = d;
-  for (let m = 1; m < 500; m += 1) {
-    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
-    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
-    let step = 1;
-    for (const term of [even, odd]) {
-      d = 1 / nonzero(1 + term * d);
-      c = nonzero(1 + term / c);
-      step = c * d;
-      fraction *= step;
-    }
-    if (Math.abs(step - 1) < 1e-14) break;
-  }
-  return Math.exp(a * Math.log(x) + b * Math.log(1 - x) + logGamma(a + b) - logGamma(a) - logGamma(b)) * fraction / a;
-}
-
-/** Two-sided p-value of score differences with variance (1 / J + ratio) s^2, as in paired_tests.py; null for one split. */
-function pairedP(gaps, ratio) {
-  const J = gaps.length;
-  if (J < 2) return null;
-  const centre = mean(gaps);
-  const spread = gaps.reduce((sum, gap) => sum + (gap - centre) ** 2, 0) / (J - 1);
-  if (spread <= (1e-15 * Math.max(...gaps.map(Math.abs))) ** 2) return centre === 0 ? 1 : 0;
-  const square = centre ** 2 / ((1 / J + ratio) * spread);
-  return incompleteBeta((J - 1) / (J - 1 + square), (J - 1) / 2, 0.5);
+function convergenceText([converged, judged, not]) {
+  if (!judged) return "–";
+  const nearly = judged - converged - not;
+  return `${converged} of ${judged}${nearly ? `, ${nearly} nearly` : ""}, ${not} not`;
 }
 
 /** Points that no other point beats in both time and loss. */

@@ -25,9 +25,7 @@ function startExplorer() {
       el("p", { id: "subset", "aria-live": "polite" }, leaderboardNote(view, board)),
       el("div", { id: "live-leaderboard" }, leaderboardTable(view, board, open)),
       view.cell ? cellPanel(view, show) : el("p", { class: "hint" }, "Select a method to see its splits."),
-      folded("time", "Score against CPU time, with the Pareto front", [el("p", { class: "filters" }, choice), timeChart(view, board, open)]),
-      folded("pairwise", "Pairwise comparison: wins, ties and losses", pairwiseMatrix(view, board)),
-      folded("coverage", "Coverage: finished splits by method and data set", coverageMap(view, open)));
+      folded("time", "Score against CPU time, with the Pareto front", [el("p", { class: "filters" }, choice), timeChart(view, board, open)]));
     root.querySelectorAll("details[data-keep]").forEach((one) => { one.open = kept.has(one.dataset.keep); });
     if (focus) document.getElementById(focus)?.focus();
   };

@@ -1,4 +1,4 @@
-// The leaderboard of the view, the pairwise matrix and the coverage map.
+// The leaderboard of the view.
 const lossText = (loss, score) => (loss === null || loss === undefined ? "–"
   : score.better === "higher" ? fixed(loss, 3) : Number.isFinite(loss) ? `${fixed(100 * loss, 1)} %` : "–");
 const number = (text, value) => ({ text, value: value ?? "", class: "number" });
@@ -82,62 +82,12 @@ function leaderboardTable(view, board, open) {
       ...rankCells(row, board, view.score),
       number(lossText(row.loss ?? null, view.score), row.loss),
       number(row.calibration == null ? "–" : fixed(row.calibration, 3), row.calibration),
-      number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),
+      number(row.seconds == null ? "–" : duration(row.seconds), row.seconds),
       number(`${row.finished}/${row.planned}${row.without ? `, ${row.without} without this score` : ""}`, row.finished / row.planned),
-      { ...number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null), class: "number counts" },
+      { ...number(convergenceText(row.counts), row.counts[1] ? row.counts[0] / row.counts[1] : null), class: "number counts" },
       { text: method.verdicts || "–", class: "wrap" },
       { text: method.tuning, class: "wrap" },
     ];
   });
   return tableOf(head, rows, `Leaderboard by ${view.score.title}`, `leaderboard-${view.score.key}`);
-}
-
-/** Wins, ties and losses of each row against each column over data sets, with the test where there is one. */
-function pairwiseMatrix(view, board) {
-  const { subset, means, rows, stored } = board;
-  if (!subset.size) return el("p", {}, "No two of the chosen methods are complete on a common data set.");
-  const order = rows.filter((row) => row.rank !== null).map((row) => row.method);
-  const labelHere = (method) => labelOn(method, subset.sets);
-  const places = order.map((method) => subset.methods.indexOf(method));
-  const tested = new Map((stored?.p ? stored.rows : []).map(([method], place) => [method, place]));
-  const storedOrder = storedMethods(stored);
-  const table = order.map((method, i) => [labelHere(method), ...order.map((other, j) => {
-    if (i === j) return "";
-    const ranks = means.map((row) => ranksOf([row[places[i]], row[places[j]]], view.score.better));
-    const wins = ranks.filter(([a, b]) => a < b).length;
-    const ties = ranks.filter(([a, b]) => a === b).length;
-    const losses = ranks.length - wins - ties;
-    const p = tested.size ? stored.p[storedOrder.indexOf(method)][storedOrder.indexOf(other)] : null;
-    const part = (wins + ties / 2) / ranks.length;
-    return {
-      text: `${wins}–${ties}–${losses}${p !== null && p < 0.05 ? " ≠" : ""}`, value: part, class: "number heat",
-      style: `--part:${part.toFixed(2)}`,
-      title: `${labelHere(method)} against ${labelHere(other)}: ${wins} wins, ${ties} ties, ${losses} losses; ${p === null ? "not tested" : `p = ${p}`}`,
-    };
-  })]);
-  return el("div", {},
-    el("p", {}, `Wins–ties–losses of the row against the column, over ${plural(subset.sets.length, "data set")}, by mean score. ` +
-      (tested.size ? `≠: the two differ at level 0.05. ${stored.test}` : stored ? stored.test : "Not tested.")),
-    tableOf(["", ...order.map(labelHere)], table, "Pairwise comparison", "pairwise"));
-}
-/** The methods of a stored matrix of p-values: those of its rows. */
-const storedMethods = (stored) => (stored?.rows ?? []).map(([method]) => method);
-
-/** Finished splits of each method on each data set; a cell opens the entry. */
-function coverageMap(view, open) {
-  const sets = view.sets.filter((d) => DATA.datasets[d].task === view.score.task);
-  const rows = view.methods.filter((m) => sets.some((d) => entryOf(m, d))).map((m) => [labelOf(m), ...sets.map((d) => {
-    const entry = entryOf(m, d);
-    if (!entry) return { text: "", value: "" };
-    const done = valuesOf(m, d, view.score.column).length;
-    const mark = hasConverged(m, d) ? "" : "†";
-    return {
-      text: `${done}/${DATA.datasets[d].plan}${mark}`, value: done / DATA.datasets[d].plan, class: "number heat",
-      style: `--part:${(done / DATA.datasets[d].plan).toFixed(2)}`, action: () => open(m, d),
-      title: `${labelOf(m)} on ${DATA.datasets[d].name}: ${done} of ${DATA.datasets[d].plan} splits`,
-    };
-  })]);
-  return el("div", {},
-    el("p", {}, `Splits with a ${view.score.title}, of those planned by any method. Empty: not planned. †: some splits have not converged.`),
-    tableOf(["method", ...sets.map((d) => DATA.datasets[d].name)], rows, "Finished splits", "coverage"));
 }

@@ -1,53 +1,25 @@
-"""Sections of the report.
+"""Sections of the report, one module each.
 
-Each module has a function ``sections`` that takes a ``ReportContext`` and returns a list of ``Section``, empty if there
-is nothing to show. ``SECTIONS`` lists these functions in the order of the page.
+Each module has a number ``ORDER``, which is its place on the page, and a function ``sections`` that takes a
+``ReportContext`` and returns a list of ``Section``, empty if there is nothing to show. ``SECTIONS`` has these functions
+in the order of the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 
 from ep_bench.plotting.page import Section
 from ep_bench.report.context import ReportContext
-from ep_bench.report.sections import (
-    calibration_and_time,
-    chains,
-    experiments,
-    function_panels,
-    further_scores,
-    leaderboard,
-    missing_cells,
-    notes,
-    point_tables,
-    published_numbers,
-    rank_groups,
-    ranks,
-    row_comparison,
-    scores,
-    several_starts,
-    training_curves,
-    tuned_options,
-    what_was_run,
+
+_MODULES = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)]
+SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = tuple(
+    module.sections for module in sorted(_MODULES, key=lambda module: module.ORDER)
 )
 
-SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = (
-    leaderboard.sections,
-    notes.sections,
-    scores.sections,
-    ranks.sections,
-    rank_groups.sections,
-    row_comparison.sections,
-    point_tables.sections,
-    function_panels.sections,
-    calibration_and_time.sections,
-    chains.sections,
-    several_starts.sections,
-    training_curves.sections,
-    tuned_options.sections,
-    further_scores.sections,
-    experiments.sections,
-    published_numbers.sections,
-    missing_cells.sections,
-    what_was_run.sections,
-)
+
+def all_sections(report: ReportContext) -> list[Section]:
+    """Return all sections of a report, in the order of the page."""
+    return [section for function in SECTIONS for section in function(report)]

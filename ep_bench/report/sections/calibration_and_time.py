@@ -1,4 +1,4 @@
-"""Figures of calibration and time over all data sets."""
+"""Calibration and time: figures over all data sets, and the tables of the further scores."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from ep_bench.plotting.axes import canvas, log_axis, points
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture, Section
-from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import STYLE, finish
-from ep_bench.report import complete_subset
-from ep_bench.report.cell_times import CPU_TIMES
+from ep_bench.report import score_table_formats as formats
+from ep_bench.report import significance
 from ep_bench.report.context import ReportContext
+from ep_bench.report.merge import CPU_TIMES
+from ep_bench.report.sections.score_tables import score_table
 from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
 
+ORDER = 90
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
 LEVELS = {"coverage50": 0.5, "coverage90": 0.9, "coverage95": 0.95}
 TALLEST = 3.0  # frequency at which bars of the PIT histogram are cut
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return the figures of calibration (regression only) and time."""
+    """Return the figures of calibration (regression only) and time, and the section of the further scores."""
     known, times = (
         [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, CPU_TIMES)
     )
@@ -43,10 +45,10 @@ def sections(report: ReportContext) -> list[Section]:
     pictures += [time_figure(times, report.labels, report.styles)] if times else []
     notes = report.time_notes if times else []
     title = "Calibration and time" if known else "Time"
-    return [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
+    plots = [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
+    return [*plots, *_further(report)]
 
 
-@drawn_if_changed
 def calibration_figure(
     tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]
 ) -> Picture:
@@ -73,7 +75,6 @@ def calibration_figure(
     )
 
 
-@drawn_if_changed
 def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Picture:
     """Return one folded histogram of the PIT per method, from the coverage of the central 50, 90 and 95 % intervals."""
     methods, common = _all_methods(tables), _common(tables)
@@ -129,7 +130,6 @@ def _histogram(ax: Axes, density: Array, edges: Array) -> None:
         ax.text(0.88, 0.92 * TALLEST, ", ".join(tall), fontsize=7, ha="right", va="top")
 
 
-@drawn_if_changed
 def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
     """Return one logarithmic panel each for tuning, fit and prediction."""
     methods, common = _all_methods(tables), _common(tables)
@@ -174,9 +174,9 @@ def _common(tables: Sequence[ScoreTable]) -> CommonSets:
     """Return the largest complete subset of the scores that every cell has; of one method, its complete data sets."""
     of_all = [one for one in tables if one.score.name != "tune_cpu_seconds"] or tables
     table = max(of_all, key=lambda one: int(one.complete.sum()))
-    subset = complete_subset.largest(table.complete)
+    subset = significance.largest_complete_subset(table.complete)
     if len(table.methods) == 1 and table.complete.any():
-        subset = complete_subset.CompleteSubset(tuple(np.flatnonzero(table.complete[:, 0]).tolist()), (0,))
+        subset = significance.CompleteSubset(tuple(np.flatnonzero(table.complete[:, 0]).tolist()), (0,))
     return CommonSets(
         tuple(table.datasets[i] for i in subset.datasets), tuple(table.methods[j] for j in subset.methods)
     )
@@ -207,3 +207,14 @@ def _means(table: ScoreTable, values: Array, common: CommonSets) -> Array:
 def _all_methods(tables: Sequence[ScoreTable]) -> list[str]:
     """Return the methods of all tables: a method with quantiles may have one coverage and not another."""
     return list(dict.fromkeys(method for table in tables for method in table.methods))
+
+
+def _further(report: ReportContext) -> list[Section]:
+    """Return the section of the further scores. Its tables are folded."""
+    further = report.further_scores
+    every = [*(one.table for one in report.scores), *further.values()]
+    if not every:
+        return []
+    files = {"scores.csv": formats.long_csv(every)}
+    shown = [score_table(table, folded=table.score.axis) for table in further.values()]
+    return [Section("more", "Further scores", tables=shown, files=files)]

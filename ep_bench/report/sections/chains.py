@@ -1,18 +1,135 @@
-"""Markov chains: diagnostics over the splits, traces and rank plots of one split."""
+"""Markov chains: diagnostics over the splits, traces and rank plots of one split.
+
+Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and localization: an improved
+R-hat for assessing convergence of MCMC, Bayesian Analysis 16: the limits of R-hat and of effective sample sizes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.report import chain_diagnostics, chain_figures
-from ep_bench.report.chain_diagnostics import ESS, LOW, ChainDiagnostics, MonitoredDraws
+from ep_bench.report import chain_figures
+from ep_bench.report.chain_figures import MonitoredDraws
 from ep_bench.report.context import NOT_DRAWN, ReportContext
-from ep_bench.report.traced_quantities import lower_first
+from ep_bench.report.merge import MergedStudies
+from ep_bench.report.sections.training_curves import lower_first, trace_order, trace_words
+from ep_bench.results import curves
+from ep_bench.results.cell_curves import Entry
+from ep_bench.types import Array
+
+ORDER = 100
+ESS = 400.0  # limit of Vehtari et al. 2021
+LOW = "↓"  # marks lower values
+MAIN = (
+    "r_hat_predictions",
+    "r_hat_test_rows",
+    "r_hat_training_inputs",
+    "r_hat_midpoints",
+    "ess_bulk_predictions",
+    "ess_tail_predictions",
+    "divergences",
+    "acceptance",
+)
+FAMILIES = {"r_hat_": "R-hat", "ess_bulk_": "bulk ESS", "ess_tail_": "tail ESS"}
+WORDS = {"test_rows": "test data"}  # names that the page shows differently
+
+
+@dataclass(frozen=True)
+class ChainDiagnostics:
+    """Diagnostics of a method on one data set: one number per split and name, NaN for missing ones."""
+
+    method: str
+    dataset: str
+    splits: int
+    numbers: Mapping[str, Array]
+    monitored: tuple[MonitoredDraws, ...]
+
+    def count(self, name: str) -> int:
+        """Return the number of splits with this diagnostic."""
+        return int(np.isfinite(self.numbers[name]).sum()) if name in self.numbers else 0
+
+    def has(self, name: str) -> bool:
+        """Return whether any split has this diagnostic."""
+        return self.count(name) > 0
+
+    def summary(self, name: str) -> tuple[float, float, float]:
+        """Return median, minimum and maximum over the splits with this diagnostic."""
+        known = self.numbers[name][np.isfinite(self.numbers[name])]
+        return float(np.median(known)), float(known.min()), float(known.max())
+
+
+def collect(merged: MergedStudies, kept: curves.Curves) -> list[ChainDiagnostics]:
+    """Return the diagnostics of all methods and data sets with stored chains."""
+    cells, known = merged.cells, curves.index(kept.chains)
+    pairs = [(method, dataset) for method in merged.methods for dataset in merged.datasets]
+    entries = {pair: curves.find(known, cells.get(pair, {})) for pair in pairs}
+    return [_diagnostics(*pair, entry) for pair, entry in entries.items() if entry is not None]
+
+
+def _diagnostics(method: str, dataset: str, entry: Entry) -> ChainDiagnostics:
+    values = {name: np.array(numbers, dtype=np.float64) for name, numbers in entry["diagnostics"].items()}
+    return ChainDiagnostics(method, dataset, len(entry["splits"]), values, tuple(_monitored(dataset, entry)))
+
+
+def _monitored(dataset: str, entry: Entry) -> Iterator[MonitoredDraws]:
+    """Yield the monitored quantities of the stored split."""
+    for name in sorted(entry["chains"], key=trace_order):
+        kept = entry["chains"][name]
+        title, unit = trace_words(name) or (name.replace("_", " "), "unit of the method")
+        values = np.array(kept["values"], dtype=np.float64)
+        r_hat = _r_hat(entry, name)
+        yield MonitoredDraws(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)
+
+
+def _r_hat(entry: Mapping[str, Any], name: str) -> float:
+    """Return R-hat of a quantity on the stored split, NaN if it is unknown."""
+    place = entry["splits"].index(entry["split"])
+    for key in (f"r_hat_{name}", f"r_hat_{name}s"):
+        value = entry["diagnostics"].get(key, [None] * (place + 1))[place]
+        if value is not None:
+            return float(value)
+    return math.nan
+
+
+def title(name: str) -> str:
+    """Return the column heading of a diagnostic."""
+    for prefix, family in FAMILIES.items():
+        if name.startswith(prefix):
+            return f"{family}, {_spaced(name.removeprefix(prefix))}"
+    return _spaced(name)
+
+
+def _spaced(name: str) -> str:
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def low_is_bad(name: str) -> bool:
+    """Return whether low values of a diagnostic are worse than high ones."""
+    return name.startswith("ess_") or name == "acceptance"
+
+
+def mark(name: str, value: float) -> str:
+    """Return the mark of a value beyond the limits of its diagnostic, empty within them or without any."""
+    if name.startswith("r_hat_"):
+        return DAGGER if value > NEARLY else RING if value > R_HAT else ""
+    return LOW if name.startswith("ess_") and value < ESS else ""
+
+
+def show(name: str, value: float) -> str:
+    """Return a diagnostic as text."""
+    if name.startswith("r_hat_"):
+        return f"{value:.3f}" if value < 100.0 else f"{value:.3g}"
+    if name.startswith("ess_") or (value == round(value) and abs(value) < 1e6):
+        return f"{value:.0f}"
+    return f"{value:.2f}" if name == "acceptance" else f"{value:.3g}"
+
 
 CAPTION = (
     "Diagnostics of the chains after warm-up: median over the splits, and the worst split. R-hat and effective sample "
@@ -25,30 +142,30 @@ CAPTION = (
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of Markov chains, if any method is a sampler."""
-    found = chain_diagnostics.collect(report.merged, report.curves)
+    found = collect(report.merged, report.curves)
     if not found:
         return []
     lines: list[str] = []
     pictures: list[Picture] = []
-    for method in dict.fromkeys(one.method for one in found if report.all_figures):
+    for method in dict.fromkeys(one.method for one in found if report.draws_all):
         monitored = [draws for one in found if one.method == method for draws in one.monitored]
         lines += _constant_lines(method, [draws for draws in monitored if not draws.moves()])
         pictures += chain_figures.several(method, [draws for draws in monitored if draws.moves()])
-    lines += [] if report.all_figures else [NOT_DRAWN]
+    lines += [] if report.draws_all else [NOT_DRAWN]
     return [Section("chains", "Markov chains", lines, pictures, tables(found), tables_first=True)]
 
 
 def tables(found: Sequence[ChainDiagnostics]) -> list[Table]:
     """Return the table of the main diagnostics, and a folded one of all others."""
     known = {name for one in found for name in one.numbers if one.has(name)}
-    main = [name for name in chain_diagnostics.MAIN if name in known]
+    main = [name for name in MAIN if name in known]
     further = sorted(known - set(main))
     shown = [_table(found, main, CAPTION)] if main else []
     return [*shown, *([_table(found, further, folded="Further diagnostics of the chains")] if further else [])]
 
 
 def _table(found: Sequence[ChainDiagnostics], names: Sequence[str], caption: str = "", folded: str = "") -> Table:
-    head = ["method", "data set", "splits", *(chain_diagnostics.title(name) for name in names)]
+    head = ["method", "data set", "splits", *(title(name) for name in names)]
     rows: list[list[Any]] = [
         [one.method, one.dataset, item(str(one.splits), one.splits), *(_entry(one, name) for name in names)]
         for one in found
@@ -61,13 +178,13 @@ def _entry(one: ChainDiagnostics, name: str) -> Item:
     if not one.has(name):
         return item("–", "")
     median, low, high = one.summary(name)
-    worst, word = (low, "lowest") if chain_diagnostics.low_is_bad(name) else (high, "highest")
-    text, small = chain_diagnostics.show(name, median), []
-    if chain_diagnostics.show(name, worst) != text:
-        small.append(f"{word} {chain_diagnostics.show(name, worst)}")
+    worst, word = (low, "lowest") if low_is_bad(name) else (high, "highest")
+    text, small = show(name, median), []
+    if show(name, worst) != text:
+        small.append(f"{word} {show(name, worst)}")
     if one.count(name) < one.splits:
         small.append(f"{one.count(name)} of {one.splits} splits")
-    return item(text + chain_diagnostics.mark(name, worst), median, small=", ".join(small))
+    return item(text + mark(name, worst), median, small=", ".join(small))
 
 
 def _constant_lines(method: str, found: Sequence[MonitoredDraws]) -> Iterator[str]:

@@ -6,24 +6,21 @@ from dataclasses import replace
 
 from ep_bench.experiments.figures import section
 from ep_bench.plotting.page import Section
-from ep_bench.report.changed_trees import note_changed_experiment
 from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.results.store import StudyResults
 
+ORDER = 140
+
 
 def _section(study: StudyResults, report: ReportContext) -> Section:
-    if report.all_figures:
+    if report.draws_all:
         return section(study)
     return replace(section(study, drawn=False), lines=[NOT_DRAWN])
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of an experiment, or one section with a part per experiment."""
-    found = [
-        note_changed_experiment(_section(study, report), str(study.lock.get("environment", {}).get("revision", "")))
-        for study in report.merged.studies
-        if study.lock.get("experiment")
-    ]
+    found = [_section(study, report) for study in report.merged.studies if study.lock.get("experiment")]
     if len(found) <= 1:
         return found
     return [Section("experiments", "Experiments", parts=found, summary=", ".join(part.title for part in found))]

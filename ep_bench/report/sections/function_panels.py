@@ -14,6 +14,7 @@ from ep_bench.plotting.style import COLUMNS
 from ep_bench.report.context import ReportContext
 from ep_bench.results import curves
 
+ORDER = 80
 PANELS = 4 * COLUMNS  # per figure
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.published.claims import load_claims
-from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
 from ep_bench.report.context import ReportContext
+from ep_bench.report.published_checks import CLAIM_VERDICTS, claim_verdicts
 
+ORDER = 150
 HEAD = [
     "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
 ]  # fmt: skip
@@ -28,8 +29,8 @@ EXPLANATION = (
 CLAIMS_EXPLANATION = (
     "Orderings, ratios of times and fractions of cells that ended without an error, as a paper states them in its "
     "text. A method is better on a data set if the paired test finds it better at level 0.05, without correction for "
-    "several data sets. A comparison with splits that have not converged decides nothing. Times are of tuning, fit and "
-    "prediction: CPU times or, if older rows have none, wall times of both methods."
+    "several data sets. A comparison with splits that have not converged decides nothing. Times are CPU times of "
+    "tuning, fit and prediction."
 )
 
 

@@ -1,28 +1,203 @@
-"""Ranks over data sets: tests, critical-difference diagrams and p-values of pairs."""
+"""Ranks over data sets: tests, critical-difference diagrams (Demsar 2006, figure 1) and p-values of pairs.
+
+There is one diagram by Nemenyi's test and one by Wilcoxon's signed-rank tests with Holm's correction, whose bars follow
+the rule of aeon (``significance.cliques``). Diagrams are drawn with scikit-posthocs.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
+import matplotlib as mpl
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
-from ep_bench.convergence import DAGGER
+from ep_bench.convergence import DAGGER, mark_note
 from ep_bench.plotting.method_style import MethodStyle
-from ep_bench.plotting.page import Item, Section, Table, item
-from ep_bench.report import rank_diagrams, ranks, tables, withheld_diagrams
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
+from ep_bench.report import score_table_formats as formats
+from ep_bench.report import significance, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES, TARGET
-from ep_bench.report.summary import RankedScore, Ranking
-from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
+from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
+from ep_bench.report.summary import SPLITS, RankedScore, Ranking
 from ep_bench.results.spreadsheets import harmless
 
+ORDER = 40
+LINE = 0.19  # inches per line of labels or crossbars
+TITLE_LETTER = 0.071  # inches per letter of a title
+HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
+NEMENYI, WILCOXON = "Nemenyi", "Wilcoxon-Holm"
+WITHHELD = {NEMENYI: summary.no_nemenyi, WILCOXON: summary.no_wilcoxon}
+
+
+class Diagram(NamedTuple):
+    """A ranking and the name of the test whose bars are drawn."""
+
+    ranking: Ranking
+    test: str
+
+
+def possible(rankings: Sequence[Ranking]) -> list[Diagram]:
+    """Return the diagrams of some rankings that are not withheld."""
+    return [Diagram(one, test) for one in rankings for test, reason in WITHHELD.items() if not reason(one)]
+
+
+def withheld_lines(rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Yield one line per withheld diagram, with the reason; a reason that both tests have is given once."""
+    for one in rankings:
+        reasons: dict[str, list[str]] = {}
+        for test, reason in WITHHELD.items():
+            if why := reason(one):
+                reasons.setdefault(why, []).append(test)
+        for why, tests in reasons.items():
+            words = "No tests of pairs" if len(tests) > 1 else f"No {tests[0]} tests"
+            yield f"{words} and no critical-difference diagram over {one.blocks}: {why}."
+
+
+def critical_difference(diagrams: Sequence[Diagram], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:
+    """Return several diagrams below one another, lines in the colours of the methods."""
+    no_window()
+    first = diagrams[0].ranking
+    with mpl.rc_context(STYLE):
+        figure = Figure()
+        drawn = [(diagram, *_draw(figure, diagram, styles)) for diagram in diagrams]
+        side = 0.2 + LETTER * max(len(str(name)) + 7 for diagram in diagrams for name in diagram.ranking.ranks)
+        titles = max(len(_title(diagram)) for diagram in diagrams) * TITLE_LETTER
+        width = max(2 * side + max(4.5, 0.3 * first.test.k), side + titles + 0.1)
+        height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
+        figure.set_size_inches(width, height)
+        top = height
+        for diagram, ax, lines in drawn:
+            body = LINE * (lines + 0.5)
+            ax.set_position((side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height))
+            _head(ax, diagram, body)
+            top -= HEAD + LINE * (lines + 1)
+    return finish(figure, name or f"critical-difference-{first.score.name}", _caption(diagrams))
+
+
+def joined(diagram: Diagram) -> pd.DataFrame:
+    """Return whether bars join two methods (k, k), 1 or 0, in the order of average ranks; names have their marks."""
+    names = [str(name) for name in diagram.ranking.average.index]
+    p = diagram.ranking.nemenyi if diagram.test == NEMENYI else diagram.ranking.wilcoxon
+    if p is None:
+        raise ValueError("a ranking of one block has no test")
+    table = np.eye(len(names))
+    for first, last in significance.cliques(p.loc[names, names].to_numpy(dtype=float)):
+        table[first : last + 1, first : last + 1] = 1.0
+    labels = [marked(diagram.ranking, name) for name in names]
+    return pd.DataFrame(table, index=labels, columns=labels)
+
+
+def marked(ranking: Ranking, name: str) -> str:
+    """Return the name of a method with its mark of convergence."""
+    return name + ranking.marks.get(name, "")
+
+
+def _draw(figure: Figure, diagram: Diagram, styles: Mapping[str, MethodStyle]) -> tuple[Axes, float]:
+    """Draw one diagram; return its axes and the number of lines below the axis of ranks."""
+    from scikit_posthocs import critical_difference_diagram
+
+    ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    ranking, bars = diagram.ranking, joined(diagram)
+    average = ranking.average
+    colours = [styles[str(name)].colour for name in average.index]
+    average.index = bars.index
+    right = max(float(ranking.test.k), 1.0 + ranking.cd) if diagram.test == NEMENYI else float(ranking.test.k)
+    margin = 0.02 * (right - 1.0)
+    artists = critical_difference_diagram(
+        average,
+        bars,
+        alpha=ALPHA,
+        ax=ax,
+        label_fmt_left="{label}  {rank:.2f}",
+        label_fmt_right="{rank:.2f}  {label}",
+        text_h_margin=margin,
+        color_palette=dict(zip(average.index, colours, strict=True)),
+        label_props={"size": 8},
+        elbow_props={"linewidth": 0.9},
+        marker_props={"s": 11, "clip_on": False},
+        crossbar_props={"linewidth": 2.4, "solid_capstyle": "butt"},
+    )
+    lines = -min(label.get_position()[1] for label in artists["labels"])
+    ax.set_ylim(-lines - 0.5, 0.0)
+    ax.set_xlim(1.0 - margin, right + margin)
+    ax.xaxis.set_major_locator(FixedLocator(range(1, ranking.test.k + 1, 1 + ranking.test.k // 12)))
+    for label in artists["labels"]:
+        label.set_color("black")
+        label.set_x(label.get_position()[0] + (-0.25 if label.get_ha() == "right" else 0.25) * margin)
+    for (bar,) in artists["crossbars"]:  # its points are in the order of a set, which differs between processes
+        ends = [min(bar.get_xdata()), max(bar.get_xdata())]
+        bar.set_data(ends, bar.get_ydata()[:2])
+    ax.spines["top"].set_visible(True)
+    ax.spines["top"].set_bounds(1.0, ranking.test.k)
+    ax.tick_params(labelsize=7, length=3)
+    return ax, float(lines)
+
+
+def _head(ax: Axes, diagram: Diagram, body: float) -> None:
+    """Write the title and draw Nemenyi's critical difference to scale above the axis of ranks; body is in inches."""
+    ax.text(0.0, 1.0 + 0.58 / body, _title(diagram), transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
+    if diagram.test != NEMENYI:
+        return
+    end = 1.0 + diagram.ranking.cd
+    transform = ax.get_xaxis_transform()
+    y = 1.0 + 0.34 / body
+    ax.plot([1.0, end], [y, y], transform=transform, color="black", linewidth=1.6, clip_on=False)
+    ax.annotate(
+        f"CD = {diagram.ranking.cd:.2f}", (end, y), xycoords=transform, xytext=(5, 0), textcoords="offset points",
+        va="center", fontsize=8, annotation_clip=False,
+    )  # fmt: skip
+
+
+def _title(diagram: Diagram) -> str:
+    ranking = diagram.ranking
+    title = f"{ranking.score.title}, {diagram.test}: N = {ranking.count}"
+    return title if ranking.independent else f"{title} (not independent)"
+
+
+TESTS = {
+    NEMENYI: "Nemenyi's two-tailed test, whose critical difference is CD",
+    WILCOXON: "two-sided Wilcoxon signed-rank tests with Holm's correction for all pairs; a bar starts at a method and "
+    "ends before the first worse method that differs from it",
+}
+
+
+def _caption(diagrams: Sequence[Diagram]) -> str:
+    scores = " and ".join(dict.fromkeys(diagram.ranking.score.inline for diagram in diagrams))
+    tests = "; or ".join(TESTS[test] for test in dict.fromkeys(diagram.test for diagram in diagrams))
+    head = f"Average ranks by {scores}; 1 is the best (left). Bars join methods that do not differ at level {ALPHA} in"
+    parts = [f"{head} {tests}."]
+    for ranking in {(one.ranking.blocks, one.ranking.n): one.ranking for one in diagrams}.values():
+        parts += _blocks(ranking)
+    marks = {mark for diagram in diagrams for mark in diagram.ranking.marks.values()}
+    return " ".join(parts) + mark_note(marks)
+
+
+def _blocks(ranking: Ranking) -> Iterator[str]:
+    """Yield sentences on the blocks of a ranking."""
+    if ranking.blocks == SPLITS:
+        yield (
+            f"N = {ranking.count}, as in Bui et al. (2016): splits of one data set have most data points in "
+            "common, so these blocks are not independent, and the tests reject too often."
+        )
+    else:
+        yield f"N = {ranking.count}, as in Demsar (2006): each block counts once."
+    if ranking.incomplete:
+        yield f"Omitted: {ranking.counted(ranking.incomplete)} without a score of every method."
+
+
 DIFFERENT = " ≠"  # marks p-values below the level
-CAPTION = f"{DIFFERENT.strip()}: the two methods differ at level {ranks.ALPHA:g}"
+CAPTION = f"{DIFFERENT.strip()}: the two methods differ at level {significance.ALPHA:g}"
 LOGS = ". Wilcoxon's tests rank differences of logs, which do not depend on the units of the targets"
-LARGEST_TABLE = 10  # methods of a table of all pairs; with more, only the pairs with the best average rank are shown
-TESTS = {rank_diagrams.WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", rank_diagrams.NEMENYI: "Nemenyi tests"}
+TESTS = {WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", NEMENYI: "Nemenyi tests"}
 P_FILE = "p-values.csv"
 LEAD = (
     "The ranked methods and data sets are those of the leaderboard: the largest complete subset. A block is one data "
@@ -47,8 +222,8 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
-    diagrams = rank_diagrams.possible(one.rankings) if one.score.source in FIGURES else []
-    pictures = [rank_diagrams.critical_difference(diagrams, styles)] if diagrams else []
+    diagrams = possible(one.rankings) if one.score.source in FIGURES else []
+    pictures = [critical_difference(diagrams, styles)] if diagrams else []
     p_values = [table for ranking in one.rankings for table in _p_tables(ranking)]
     return Section(f"ranks-{one.score.name}", one.score.title, _lines(one.rankings), pictures, p_values)
 
@@ -66,11 +241,11 @@ def _averages(scores: Sequence[RankedScore]) -> Table:
 
 def _name(name: str, rankings: Iterable[Ranking]) -> str:
     """Return the name of a method with its mark of convergence in the first ranking that has it."""
-    return next(rank_diagrams.marked(ranking, name) for ranking in rankings if name in ranking.ranks)
+    return next(marked(ranking, name) for ranking in rankings if name in ranking.ranks)
 
 
 def _rank(ranking: Ranking, name: str) -> Item:
-    (text,) = tables.average_ranks(ranking, [name])
+    (text,) = formats.average_ranks(ranking, [name])
     rank = ranking.ranks.mean(axis=0).get(name)
     return item(text or "–", "" if rank is None else float(rank), strong=rank is not None and ranking.is_bold(name))
 
@@ -84,7 +259,7 @@ def _lines(rankings: Sequence[Ranking]) -> list[str]:
     if rankings[0].unbounded:
         names = ", ".join(rankings[0].unbounded)
         lines.append(f"Not part of these ranks, because the log-likelihood has no upper bound there: {names}.")
-    return [*lines, *rank_diagrams.withheld_lines(rankings)]
+    return [*lines, *withheld_lines(rankings)]
 
 
 def friedman_line(ranking: Ranking) -> str:
@@ -106,8 +281,8 @@ def friedman_line(ranking: Ranking) -> str:
     text = (
         f"{head}: Friedman χ² = {test.chi2:.3f} with {degrees} of freedom, {_p_text(test.p)}{ties}; Iman-Davenport {F}"
     )
-    if not withheld_diagrams.nemenyi(ranking):
-        text += f"; Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at level {ranks.ALPHA}"
+    if not summary.no_nemenyi(ranking):
+        text += f"; Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at level {significance.ALPHA}"
     text += "."
     if not ranking.independent:
         text += " Splits of one data set have common data points: blocks are not independent, and p-values too small."
@@ -119,22 +294,15 @@ def _p_text(p: float) -> str:
 
 
 def _p_tables(ranking: Ranking) -> Iterator[Table]:
-    """Yield the p-values of the tests that are not withheld, folded: those of all pairs, or those against the best."""
-    tests = _tests(ranking)
-    if tests and ranking.test.k > LARGEST_TABLE:
+    """Yield the folded table of p-values against the best, if a test is not withheld."""
+    if tests := _tests(ranking):
         yield _against_the_best(ranking, tests)
-        return
-    for name, p in tests.items():
-        rows = [[str(first), *(_p_item(p, str(first), str(second)) for second in p.columns)] for first in p.index]
-        head = ["", *(str(second) for second in p.columns)]
-        caption = CAPTION + LOGS * (name == rank_diagrams.WILCOXON and ranking.score.unit == TARGET)
-        yield Table(head, rows, caption, folded=f"{TESTS[name]}: p-values, N = {ranking.count}")
 
 
 def _tests(ranking: Ranking) -> dict[str, pd.DataFrame]:
     """Return the p-values (k, k) of the tests of all pairs that are not withheld, by name of the test."""
-    found = {rank_diagrams.WILCOXON: ranking.wilcoxon, rank_diagrams.NEMENYI: ranking.nemenyi}
-    return {name: p for name, p in found.items() if p is not None and not rank_diagrams.WITHHELD[name](ranking)}
+    found = {WILCOXON: ranking.wilcoxon, NEMENYI: ranking.nemenyi}
+    return {name: p for name, p in found.items() if p is not None and not WITHHELD[name](ranking)}
 
 
 def _against_the_best(ranking: Ranking, tests: Mapping[str, pd.DataFrame]) -> Table:
@@ -143,25 +311,23 @@ def _against_the_best(ranking: Ranking, tests: Mapping[str, pd.DataFrame]) -> Ta
     best, *others = (str(name) for name in average.index)
     rows = [
         [
-            rank_diagrams.marked(ranking, name),
+            marked(ranking, name),
             item(f"{average[name]:.2f}", float(average[name])),
             *(_p_item(p, name, best) for p in tests.values()),
         ]
         for name in others
     ]
-    title = f"p-values against {rank_diagrams.marked(ranking, best)} (average rank {average[best]:.2f})"
-    logs = LOGS * (ranking.score.unit == TARGET and rank_diagrams.WILCOXON in tests)
+    title = f"p-values against {marked(ranking, best)} (average rank {average[best]:.2f})"
+    logs = LOGS * (ranking.score.unit == TARGET and WILCOXON in tests)
     caption = f"{CAPTION}{logs}. Corrected for all pairs, whose p-values are in tables/{P_FILE}"
     head = ["method", "average rank", *(TESTS[name] for name in tests)]
     return Table(head, rows, caption, folded=f"{title}, N = {ranking.count}")
 
 
 def _p_item(p: pd.DataFrame, first: str, second: str) -> Item:
-    if first == second:
-        return item("")
     value = float(p.loc[[first], [second]].to_numpy(dtype=float)[0, 0])
     text = "< 0.001" if value < 0.001 else f"{value:.3f}"
-    return item(text + (DIFFERENT if value < ranks.ALPHA else ""), value)
+    return item(text + (DIFFERENT if value < significance.ALPHA else ""), value)
 
 
 def p_values_csv(rankings: Sequence[Ranking]) -> str:

@@ -11,6 +11,7 @@ from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.results import curves
 
+ORDER = 110
 CLOSE = 1.0  # nats below the best within which a start has found it
 HEAD = ["method", "data set", "splits", "starts", "failed", "found the best", "best - median", "best - worst"]
 CAPTION = (

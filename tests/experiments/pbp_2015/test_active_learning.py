@@ -22,8 +22,9 @@ from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, 
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
-from ep_bench.report import builder, merge
+from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import all_sections
 from ep_bench.results import store
 from tests.commands import ep_bench
 
@@ -273,7 +274,7 @@ def test_final_scores_are_compared_with_table_2(tmp_path: Path) -> None:
 def test_the_report_has_the_verdicts(tmp_path: Path) -> None:
     study = stored(tmp_path / "s", [5.5, 9.0])
     store.write_lock(study.folder, study.lock | {"files": store.file_checksums(study.folder, [experiments.ARRAYS])})
-    found = {section.id: section for section in builder.sections(ReportContext(merge.merge([study.folder])))}
+    found = {section.id: section for section in all_sections(ReportContext(merge.merge([study.folder])))}
     assert list(found) == ["experiment-s", "published", "run"]
     assert found["published"].lines[0] == "2 numbers: 1 worse, 1 reproduced."
 

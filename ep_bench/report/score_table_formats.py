@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,9 +11,9 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
-from ep_bench.report.ranks import ALPHA
+from ep_bench.report.render_markdown import pipes
+from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
 from ep_bench.report.summary import Ranking, ScoreTable
-from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.results.spreadsheets import harmless
 
 EQUAL = "≈"  # marks entries that the test does not distinguish from the best
@@ -115,14 +113,7 @@ EMPTY = "Empty or a dash: not planned by any study, or a score that the method d
 GREY = "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last."
 DAGGER_ENTRY = f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g})."
 RING_ENTRY = f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}."
-COUNTS = (
-    "The numbers of converged and other splits are next to the mean, unless all have converged or no row states it."
-)
-NOT_STATED = "Not stated: rows without R-hat, criterion of the method and warning."
-BY_MEDIAN = (
-    "By the median curve: rows without these, judged together by the median of their training objectives and the "
-    "method's rule."
-)
+COUNTS = "The numbers of converged and other splits are next to the mean, unless all have converged."
 
 
 def legend(tables: Sequence[ScoreTable]) -> list[str]:
@@ -139,8 +130,6 @@ def legend(tables: Sequence[ScoreTable]) -> list[str]:
         DAGGER_ENTRY: DAGGER in marks,
         RING_ENTRY: RING in marks,
         COUNTS: any(one.shortfall for one in splits),
-        NOT_STATED: any(one.judged and one.unstated for one in splits),
-        BY_MEDIAN: any(one.by_median for one in splits),
     }
     return [line for line, shown in occurs.items() if shown]
 
@@ -196,24 +185,6 @@ def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
     return f"{text} ({small})" if small else text
 
 
-def pipes(words: Sequence[str]) -> str:
-    """Return one row of a Markdown table."""
-    return "| " + " | ".join(plain_markdown(word).replace("|", "\\|") for word in words) + " |"
-
-
-def plain_markdown(text: str) -> str:
-    """Return a text in which Markdown finds no HTML, no link and no picture; code between backticks is kept."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        return _without_markup(text)
-    parts[::2] = map(_without_markup, parts[::2])
-    return "`".join(parts)
-
-
-def _without_markup(text: str) -> str:
-    return re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace("](", "]\\(")
-
-
 def long_csv(tables: Sequence[ScoreTable]) -> str:
     """Return every cell of all tables as CSV, one line each, in full precision."""
     lines = [
@@ -233,7 +204,6 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
             "converged": t.converged[i][j].converged,
             "judged": t.converged[i][j].judged,
             "not_converged": t.converged[i][j].unconverged,
-            "not_stated": t.converged[i][j].unstated,
             "mark": t.converged[i][j].mark,
         }
         for t in tables
@@ -267,25 +237,12 @@ HEAD = r"""% Compiles on its own; with \usepackage{standalone} another document 
 
 
 def escape(text: str) -> str:
-    """Return text with LaTeX's special characters escaped. Other letters become their base letter or ``?``."""
-    return "".join(_SPECIAL.get(letter) or _plain(letter) for letter in text)
+    """Return text with LaTeX's special characters escaped. Letters that are not Latin become ``?``."""
+    return "".join(_SPECIAL.get(letter) or (letter if letter.isprintable() else " ") for letter in map(_latin, text))
 
 
-_ACCENTS = {
-    "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r'\"', "\u030a": r"\r",
-    "\u030c": r"\v", "\u0327": r"\c",
-}  # fmt: skip
-
-
-def _plain(letter: str) -> str:
-    if ord(letter) < 128:
-        return letter if letter.isprintable() else " "
-    letters = unicodedata.normalize("NFKD", letter)
-    base, marks = letters[0], letters[1:]
-    if ord(base) >= 128:
-        return "?"
-    accent = _ACCENTS.get(marks)
-    return f"{accent}{{{base}}}" if accent else base
+def _latin(letter: str) -> str:
+    return letter if ord(letter) < 0x180 or letter in _SPECIAL else "?"
 
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:

@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -25,11 +24,10 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.errors import nearest
 from ep_bench.published import matching
-from ep_bench.report import summary, withheld_diagrams
-from ep_bench.report.dataset_facts import independent_draws, same_data
+from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
-from ep_bench.report.summary import DATASETS, DRAWS, SPLITS, Ranking
+from ep_bench.report.summary import Ranking
 
 SCORES = ("ll", "crps", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
 NOT_PUBLISHED = {"crps": "ll"}  # no source prints CRPS: ranks on the data sets with published log-likelihoods
@@ -99,7 +97,7 @@ class RankGroupScore:
     @property
     def withheld(self) -> str:
         """Return why pairs are not compared by Nemenyi's test over independent blocks, empty if they are."""
-        return withheld_diagrams.nemenyi(self.tested)
+        return summary.no_nemenyi(self.tested)
 
     @property
     def cd(self) -> float:
@@ -301,25 +299,16 @@ def _standing(
         why = "fewer than two methods have it" if few else f"no split has scores of all {len(scored)} methods"
         notes.append(f"No ranks by {score.inline}: {why}.")
         return None
-    means = blocks.groupby(level="dataset", sort=False).mean()
-    names = tuple(str(name) for name in means.index)
-    missing = len(table.index.unique("dataset")) - len(means), len(table) - len(blocks)
-
-    ranked = partial(
-        summary.ranking_of,
-        score=score,
-        datasets=names,
-        marks=summary.marks_of(merged, scored, names),
-        repeated=(repeated := same_data(merged, names)),
-    )
-    draws = set(names) <= independent_draws(merged)
-    kind = DRAWS if draws else SPLITS
-    is_published = score.name not in NOT_PUBLISHED
+    over_datasets, over_splits = summary.rankings_of(merged, score, blocks, table)
+    names = over_datasets.datasets
+    published_ranks = None
+    if printed is not None and score.name not in NOT_PUBLISHED:
+        published_ranks = replace(over_datasets, scores=printed.loc[list(names)], incomplete=0, independent=True)
     return RankGroupScore(
         score=score,
-        blocks=ranked(blocks, kind, incomplete=missing[1], independent=draws and not repeated),
-        datasets=ranked(means, DATASETS, incomplete=missing[0], independent=not repeated),
-        published_ranks=ranked(printed.loc[list(names)], DATASETS) if printed is not None and is_published else None,
+        blocks=over_splits,
+        datasets=over_datasets,
+        published_ranks=published_ranks,
         printed=_printed(score, source, columns),
         splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
         own={method: int(table[method].count()) for method in scored},

@@ -11,9 +11,9 @@ from collections import Counter
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.published import METRICS, columns, load_published, source_names, sources, tables
+from ep_bench.published import METRICS, columns, load_published, source_names, sources, values
 from ep_bench.published.sources import load_sources
-from ep_bench.published.tables import last_unit, printed_rows, table_files
+from ep_bench.published.values import last_unit, printed_rows, table_files
 
 TRUSTS = {"sound", "disputed", "unexamined", "indicative", "yardstick"}
 
@@ -66,13 +66,13 @@ def further_table(tmp_path, monkeypatch):
 
     def write(text):
         (tmp_path / "zz_added_last.csv").write_text(text)
-        monkeypatch.setattr(tables, "TABLES", tmp_path)
-        tables.printed_rows.cache_clear()
+        monkeypatch.setattr(values, "TABLES", tmp_path)
+        values.printed_rows.cache_clear()
 
     for file in table_files():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     yield write
-    tables.printed_rows.cache_clear()
+    values.printed_rows.cache_clear()
 
 
 HEADER = "source,table,method,dataset,metric,mean,stderr,note\n"

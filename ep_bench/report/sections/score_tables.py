@@ -15,16 +15,15 @@ from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import canvas, intervals
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
-from ep_bench.report import tables
+from ep_bench.report import score_table_formats as formats
 from ep_bench.report.context import ReportContext
-from ep_bench.report.dataset_facts import few_target_values
-from ep_bench.report.dominant_splits import dominated_means
+from ep_bench.report.merge import few_target_values
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking, ScoreTable
 from ep_bench.types import Task
 
+ORDER = 30
 BELOW = 0.3  # distance of published marks from the line of a method
 _LEADS: Mapping[Task, str] = {
     "regression": "Scores are means over test data points, in the original units of the target. The mean test "
@@ -40,7 +39,7 @@ def sections(report: ReportContext) -> list[Section]:
     if not report.scores:
         return []
     parts = [_part(report, one) for one in report.scores]
-    legend = tables.legend([one.table for one in report.scores])
+    legend = formats.legend([one.table for one in report.scores])
     lead = _lead(set(report.merged.tasks().values()))
     return [Section("scores", "Scores", [lead, *legend, *_few_values(report)], parts=parts)]
 
@@ -91,11 +90,9 @@ def _part(report: ReportContext, one: RankedScore) -> Section:
     score, ranking = one.score, one.headline
     marks = published_marks(report, one.table)
     pictures = [panels(one.table, report.styles, marks)] if score.source in FIGURES else []
-    files = {f"{score.name}.md": tables.markdown(one.table, ranking)}
-    files[f"{score.name}.tex"] = tables.latex(one.table, ranking)
+    files = {f"{score.name}.md": formats.markdown(one.table, ranking)}
+    files[f"{score.name}.tex"] = formats.latex(one.table, ranking)
     shown = [score_table(one.table, ranking)]
-    if (dominated := dominated_means(report.merged, one.table)) is not None:
-        shown.append(dominated)
     return Section(f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=files)
 
 
@@ -105,30 +102,29 @@ def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str =
     Incomplete entries are grey and have no value, so that they are sorted last. The Markdown has one row per data set.
     """
     head = ["method", *([f"average rank (N = {ranking.count})"] if ranking else []), *table.datasets]
-    decimals = tables.places_by_dataset(table)
-    ranks = tables.average_ranks(ranking, table.methods)
+    decimals = formats.places_by_dataset(table)
+    ranks = formats.average_ranks(ranking, table.methods)
     rows: list[list[Any]] = []
-    for j in tables.order(table, ranking):
+    for j in formats.order(table, ranking):
         rank = [item(ranks[j] or "–", ranks[j].partition(" ")[0])] if ranking else []
         cells = [_entry(table, i, j, decimals[i]) for i in range(len(table.datasets))]
         rows.append([table.methods[j], *rank, *cells])
-    caption = tables.caption(table)
+    caption = formats.caption(table)
     if ranking and len(ranking.datasets) < len(table.datasets):
         caption += f". Average ranks are those over {', '.join(ranking.datasets)}"
-    return Table(head, rows, caption, folded, tables.markdown(table, ranking, full=False))
+    return Table(head, rows, caption, folded, formats.markdown(table, ranking, full=False))
 
 
 def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     return item(
-        tables.cell(table, i, j, decimals) or "–",
+        formats.cell(table, i, j, decimals) or "–",
         float(table.mean[i, j]) if table.complete[i, j] else "",
         strong=bool(table.is_bold[i, j]),
-        small=tables.details(table, i, j),
-        kind="number faint" if tables.is_incomplete(table, i, j) else "number",
+        small=formats.details(table, i, j),
+        kind="number faint" if formats.is_incomplete(table, i, j) else "number",
     )
 
 
-@drawn_if_changed
 def panels(table: ScoreTable, styles: Mapping[str, MethodStyle], published: Sequence[PublishedMark] = ()) -> Picture:
     """Return one panel per data set with each method's mean and standard error (Bui et al. 2016, figure 3).
 

@@ -6,7 +6,7 @@ Ranks over a single data set are no averages, so that it then has the means inst
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -19,14 +19,14 @@ from ep_bench.plotting.axes import log_axis
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.numbers import plain_ticks, with_minus
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import STYLE, finish
-from ep_bench.report import tables
+from ep_bench.report import score_table_formats as formats
 from ep_bench.report.context import ReportContext
-from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
+from ep_bench.report.merge import independent_draws
 from ep_bench.report.summary import ScoreTable
 
+ORDER = 10
 NOT_RANKED = "–"
 COUNTS = "number counts"  # classes of the style sheet: numbers in words, which may wrap
 
@@ -38,24 +38,19 @@ def sections(report: ReportContext) -> list[Section]:
         return []
     shown = [_table(board, report, folded=place > 0) for place, board in enumerate(boards)]
     lines = [*_lines(boards[0], report), *_facts(boards[0])]
-    wall = report.merged.wall_times
-    chart = [score_against_time(boards[0], report.styles, wall)] if has_losses_and_times(boards[0]) else []
-    shown += [*_pairwise(boards[0], report), _coverage(report, boards[0])]
-    return [Section("leaderboard", "Leaderboard", lines, chart, shown, report.time_notes, tables_first=True)]
+    pictures = [chart(boards[0], report.styles)] if has_losses_and_times(boards[0]) else []
+    details = Section(
+        "coverage", "Pairs and splits", tables=[*_pairwise(boards[0], report), _coverage(report, boards[0])]
+    )
+    return [
+        Section(
+            "leaderboard", "Leaderboard", lines, pictures, shown, report.time_notes, tables_first=True, parts=[details]
+        )
+    ]
 
 
 def _facts(board: Leaderboard) -> Iterator[str]:
-    """Yield what ``not stated`` and the times mean, where they occur."""
-    if any(not row.converged.judged for row in board.rows):
-        yield (
-            "Converged: not stated where no row has R-hat, a criterion of the method or a warning. These are rows of "
-            "older versions, and methods without a criterion, such as a fixed number of epochs."
-        )
-    if any(row.converged.by_median for row in board.rows):
-        yield (
-            "Converged by the median curve: rows of older versions do not state it. The median of the training "
-            "objective over the splits is judged by the criterion of the method: all these splits have one verdict."
-        )
+    """Yield where the reasons of explained differences are, if there are any."""
     if any(row.accepted for row in board.rows):
         yield "Published numbers: the section of published numbers has the reasons of explained differences."
 
@@ -108,14 +103,8 @@ def has_losses_and_times(board: Leaderboard) -> bool:
     return any(row.seconds > 0.0 and math.isfinite(row.loss) for row in board.ranked)
 
 
-@drawn_if_changed
-def score_against_time(
-    board: Leaderboard, styles: Mapping[str, MethodStyle], wall_times: Collection[str] = ()
-) -> Picture:
-    """Return the loss of each ranked method against its median CPU time, with the Pareto front.
-
-    Names of methods with rows of ``wall_times`` get a star.
-    """
+def chart(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front."""
     rows = [row for row in board.ranked if row.seconds > 0.0 and math.isfinite(row.loss)]
     front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
     with mpl.rc_context(STYLE):
@@ -132,12 +121,10 @@ def score_against_time(
         ax.set_xlabel("median CPU seconds per split, tuning included")
         unit = "nats" if board.score.better == "higher" else "relative"
         ax.set_ylabel(f"mean loss ({unit})")
-        names = {row.method: row.label + "*" * (row.method in wall_times) for row in rows}
-        _direct_labels(ax, [(row.seconds, row.loss, names[row.method], styles[row.method]) for row in rows])
-    wall = ", *: wall time in part" if any(row.method in wall_times for row in rows) else ""
+        _direct_labels(ax, [(row.seconds, row.loss, row.label, styles[row.method]) for row in rows])
     caption = (
         f"{board.score.title}: mean loss from the best ranked mean of each data set, of those without {DAGGER} if "
-        f"there are any, against the median CPU time of a split{wall}, on {', '.join(board.datasets)}. Better is "
+        f"there are any, against the median CPU time of a split, on {', '.join(board.datasets)}. Better is "
         "higher up, cheaper is further left. Dashed: "
         "Pareto front, the methods that no other one beats in both."
     )
@@ -228,9 +215,9 @@ def _best(board: Leaderboard, report: ReportContext) -> str:
 def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
     """Return mean and standard error of a ranked method on the only data set."""
     i, j = table.datasets.index(board.datasets[0]), table.methods.index(method)
-    places = tables.places_by_dataset(table)[i]
-    error = f" ± {tables.number(table.stderr[i, j], places)}" if table.n[i, j] > 1 else ""
-    return item(with_minus(tables.number(table.mean[i, j], places)) + error, float(table.mean[i, j]))
+    places = formats.places_by_dataset(table)[i]
+    error = f" ± {formats.number(table.stderr[i, j], places)}" if table.n[i, j] > 1 else ""
+    return item(with_minus(formats.number(table.mean[i, j], places)) + error, float(table.mean[i, j]))
 
 
 def _lowest(board: Leaderboard) -> str:
@@ -285,14 +272,11 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     yield _number(row.loss, f"{row.loss:.3f}" if board.score.better == "higher" else percent(row.loss))
     if calibrated:
         yield _number(row.calibration, f"{row.calibration:.3f}")
-    yield _number(row.seconds, duration(row.seconds) + "*" * (row.method in report.merged.wall_times))
+    yield _number(row.seconds, duration(row.seconds))
     yield item(row.finished_text, row.finished / max(row.planned, 1))
     splits = row.converged
-    yield (
-        item(splits.counts.replace(" converged", ""), splits.converged / (splits.judged + splits.unstated), kind=COUNTS)
-        if splits.judged
-        else item("not stated", "")
-    )
+    share = splits.converged / splits.judged if splits.judged else ""
+    yield item(splits.counts.replace(" converged", "") or NOT_RANKED, share, kind=COUNTS)
     yield item(row.verdict_text or NOT_RANKED, kind="")
     yield item(row.tuning, kind="")
 
