@@ -3,6 +3,7 @@
 # make regress  compare our results with published ones   make bench     measure timings as ratios
 # make verify   compute stored results again, for a minute  make lock   update requirements/lock.txt
 # make check-results  write check.csv of every folder    make docs-tables  write the tables of the documentation
+# make reports  write the reports of all committed results  make figures  copy the figures of README and pages from them
 # make docs     build the documentation site in build/site  make clean  remove the environment and all caches
 # make suite    collect finished cells in results/suite
 
@@ -13,13 +14,17 @@ READY  := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
+# The names of the folders of committed results, without those of the user's own runs.
+COMMITTED = $(shell $(PYTHON) docs/site/committed_results.py)
+REPORTS = $(COMMITTED:%=build/reports/%/report.html)
 # Each test process has one BLAS thread; with one thread per core, the processes would slow each other down.
 # There is one process more than cores, because some tests wait. `loadgroup` runs tests that compile the same kernels in
 # the same process (tests/conftest.py).
 TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) + 1)")
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results docs-tables docs regress verify suite bench lock clean
+.PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench lock clean
+.DELETE_ON_ERROR:
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
@@ -53,13 +58,25 @@ regress: $(READY)
 	  --select 'method=PBP*' --select method=BP-1 --select method=Constant --select 'method=Bayesian ridge'
 
 check-results: $(READY)
-	set -e; for folder in $(RESULTS)/*/; do echo "$$folder"; $(BIN)/ep-bench check "$$folder" --summary; done
+	set -e; for folder in $(addprefix $(RESULTS)/,$(COMMITTED)); do echo "$$folder"; $(BIN)/ep-bench check "$$folder" --summary; done
+
+# In build/reports. A report is written again only if its results or the package have changed.
+reports: $(READY)
+	$(MAKE) --no-print-directory --jobs $(JOBS) $(REPORTS)
+
+build/reports/%/report.html: results/%/study.lock.json $(shell find ep_bench -type f -not -name '*.pyc')
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/ep-bench report results/$* --out $(@D)
+
+# The figures of reports that README and pages show.
+figures: $(READY) build/reports/bnn-optimisation/report.html build/reports/nn-ep-convergence/report.html
+	cp build/reports/bnn-optimisation/figures/critical-difference-ll.svg docs/figures/
+	cp build/reports/nn-ep-convergence/figures/network-times-nn-ep-convergence.svg docs/figures/
 
 docs-tables: $(READY)
 	$(BIN)/python docs/site/write_tables.py
 
-# Strict and offline. The tutorials run once, and again after a change of them or of the package.
-docs: $(DOCS_READY)
+# Strict and offline. The tutorials and reports are made once, and again after a change of them or of the package.
+docs: $(DOCS_READY) reports
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build
 	$(BIN)/python docs/site/check_site.py build/site
 
@@ -74,7 +91,7 @@ suite: $(READY)
 # hours. The training in dgp-classes, that of the released program, has a constant rate and ends before it has converged. In
 # ensemble, rounding errors change means by more than is allowed, most in the entry with the unstable step size of the paper.
 verify: $(READY)
-	$(BIN)/ep-bench verify $(filter-out $(addprefix $(RESULTS)/,bnn-sampling dgp-classes ensemble suite),$(wildcard $(RESULTS)/*)) --budget 60 --jobs $(JOBS)
+	$(BIN)/ep-bench verify $(addprefix $(RESULTS)/,$(filter-out bnn-sampling dgp-classes ensemble suite,$(COMMITTED))) --budget 60 --jobs $(JOBS)
 
 bench: $(READY)
 	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds

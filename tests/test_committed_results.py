@@ -1,25 +1,23 @@
 """The committed results: their size, the checksums of their rows and files, and their comparison with papers."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from docs.site.committed_results import committed_folders
 from ep_bench.published.claims import load_claims
 from ep_bench.report.merge import merge_studies
 from ep_bench.report.published_checks import check_table, claim_verdicts, claims_table, merged_check
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEGABYTES = 60
-LISTING = ["git", "ls-files", "-z", str(RESULTS)]
-NAMES = subprocess.run(LISTING, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.split("\0")
-FILES = [RESULTS.parent / name for name in NAMES if name]  # not the results of the user's own runs
-FOLDERS = sorted(path.parent for path in FILES if path.name == "study.lock.json")
+MEGABYTES = 30
+FOLDERS = committed_folders()
 
 
 def test_the_size_of_all_committed_results():
-    assert 1e6 < sum(path.stat().st_size for path in FILES) < MEGABYTES * 1e6
+    files = [path for folder in FOLDERS for path in folder.iterdir() if path.is_file()]
+    assert 1e6 < sum(path.stat().st_size for path in files) < MEGABYTES * 1e6
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -1,7 +1,8 @@
 """Hooks of mkdocs for the documentation site.
 
 They check the tables of all pages against the committed results, add the pages that are generated from the code, run
-the tutorials, and lead links from the pages to files of the repository to a page or a copy in the site.
+the tutorials, and lead links from the pages to files of the repository to a page or a copy in the site. The reports of
+the committed results are those in ``build/reports/``, which ``make reports`` writes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import Any
 
+from committed_results import committed_folders
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -64,9 +66,10 @@ def on_files(files: Files, config: Any) -> Files:
     generated |= {f"tutorials/{name}.md": text for name, text in tutorials(DOCS / "tutorials", ROOT / "build").items()}
     for name, text in generated.items():
         files.append(File.generated(config, name, content=text))
-    for report in sorted((ROOT / "results").glob("*/report/report.html")):
-        name = report.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, name, abs_src_path=str(report)))
+    for folder in committed_folders():
+        report = ROOT / "build" / "reports" / folder.name / "report.html"
+        if report.is_file():
+            files.append(File.generated(config, _report(f"results/{folder.name}"), abs_src_path=str(report)))
     for page in [*DOCS.rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         origin = page.relative_to(ROOT).as_posix()
         for _, _, target, _ in LINK.findall(page.read_text("utf-8")):
@@ -81,7 +84,7 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
     here = page.file.src_uri
     origin = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}.get(here, f"docs/{here}")
     if found := re.fullmatch(r"methods/([a-z_]+)\.md", here):
-        markdown += method_reference(found[1], ROOT / "results")
+        markdown += method_reference(found[1])
     markdown = markdown.replace("<!-- folder dates -->", _dates())
 
     def lead(link: re.Match[str]) -> str:
@@ -113,9 +116,7 @@ def _place(path: str, files: Files) -> str | None:
     if path.startswith("configs/") and path.endswith(".yaml"):
         return "reference/studies.md"
     if (ROOT / path).is_dir() and path.startswith("results/"):
-        path = f"{path}/report/report.html"
-    elif path.endswith("/report/report.md"):
-        path = f"{path.removesuffix('.md')}.html"
+        path = _report(path)
     return path if files.get_file_from_path(path) is not None else None
 
 
@@ -124,11 +125,16 @@ def _anchor(path: str, place: str, anchor: str) -> str:
     return f"#{PurePosixPath(path).stem}" if place == "reference/studies.md" and path != f"docs/{place}" else anchor
 
 
+def _report(folder: str) -> str:
+    """Return the place in the site of the report of a folder of results."""
+    return f"{folder}/report/report.html"
+
+
 def _is_copied(path: str) -> bool:
     """Return whether a file of the repository outside docs/ is copied into the site as it is."""
     file = ROOT / path
     inside = path.startswith(("docs/", "../", "configs/")) or path in MOVED
-    return not inside and not path.endswith("report.md") and file.is_file() and file.suffix in COPIED
+    return not inside and file.is_file() and file.suffix in COPIED
 
 
 def _in_repository(origin: str, target: str) -> str:
@@ -144,7 +150,7 @@ def _nested_by_four(text: str) -> str:
 def _dates() -> str:
     """Return the table of the dates of the last commit to each folder of results, empty without git."""
     rows = []
-    for folder in sorted(path.parent for path in (ROOT / "results").glob("*/study.lock.json")):
+    for folder in committed_folders():
         log = ["git", "log", "-1", "--format=%cs", "--", str(folder / "study.lock.json")]
         done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
         rows.append([folder.name, done.stdout.strip() or "not known"])

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from committed_results import committed_folders
+
 from ep_bench import estimator, experiments, methods
 from ep_bench import options as option_descriptions
 from ep_bench.catalogue import InstalledCatalogue
@@ -73,7 +75,7 @@ PAGES = {
 }  # of each method, by the names in the heading
 
 
-def method_reference(name: str, results: Path) -> str:
+def method_reference(name: str) -> str:
     """Return the generated sections of the page of a method: model, deviations, cost and options."""
     names = [method for method, page in PAGES.items() if page == name]
     parts = []
@@ -84,7 +86,7 @@ def method_reference(name: str, results: Path) -> str:
         parts.append(
             f"\n## Deviations from the paper{of}\n\n" + ("\n".join(f"- {d}" for d in deviations) or "None.") + "\n"
         )
-        parts.append(f"\n## Cost{of}\n\n{_cost(one, results)}")
+        parts.append(f"\n## Cost{of}\n\n{_cost(one)}")
         parts.append(f"\n## Options{of}\n\n{option_table(methods.get(one).config, estimator.COMMON_OPTIONS)}")
     return "".join(parts)
 
@@ -115,9 +117,9 @@ def _escaped(block: str) -> str:
     return "".join(part if i % 2 else re.sub(r"([*_<])", r"\\\1", part) for i, part in enumerate(parts))
 
 
-def _cost(name: str, results: Path) -> str:
+def _cost(name: str) -> str:
     """Return the seconds of the stored fits of a method: median, minimum and maximum by data set."""
-    seconds = _fit_seconds(results).get(name)
+    seconds = _fit_seconds().get(name)
     if not seconds:
         return "No stored results have times of this method.\n"
     rows = [
@@ -135,28 +137,24 @@ def _cost(name: str, results: Path) -> str:
 _SECONDS: dict[str, dict[tuple[str, str, str, str], list[float]]] = {}
 
 
-def _fit_seconds(results: Path) -> dict[str, dict[tuple[str, str, str, str], list[float]]]:
+def _fit_seconds() -> dict[str, dict[tuple[str, str, str, str], list[float]]]:
     """Return the seconds of finished fits by method of the registry, then folder, entry, data set and star.
 
     The star marks wall times, of rows without CPU times.
     """
     if not _SECONDS:
-        for folder in sorted(results.glob("*/results.csv")):
-            study = store.read_intact(folder.parent)
-            use = {group["method"]: group["factors"]["method"] for group in _groups(folder.parent)}
+        for folder in committed_folders():
+            study = store.read_intact(folder)
+            use = {group["method"]: group["factors"]["method"] for group in study.lock.get("groups", ())}
             for row in study.rows:
                 star = "" if row.get("fit_cpu_seconds") is not None else "\\*"
                 kind = "" if star else "cpu_"
                 if row["status"] == "ok" and row.get(f"fit_{kind}seconds") is not None:
                     seconds = row[f"fit_{kind}seconds"] + (row.get(f"tune_{kind}seconds") or 0.0)
                     method = str(use.get(row["method"]))
-                    place = (folder.parent.name, row["method"], row["dataset"], star)
+                    place = (folder.name, row["method"], row["dataset"], star)
                     _SECONDS.setdefault(method, defaultdict(list))[place].append(seconds)
     return _SECONDS
-
-
-def _groups(folder: Path) -> list[dict[str, Any]]:
-    return list(json.loads((folder / "study.lock.json").read_text("utf-8"))["groups"])
 
 
 # Keys of a study

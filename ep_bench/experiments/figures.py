@@ -15,7 +15,6 @@ from ep_bench.experiments.record import Experiment, ExperimentResults, SummaryRo
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.plotting.numbers import readable
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.results import store
 
 
@@ -31,17 +30,12 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
     if experiment is not None:
-        pictures = _drawn(name, results) if drawn and results.arrays else ()
+        pictures = experiment.draw(results) if drawn and results.arrays else ()
         tables = experiment.tables(results) if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
     return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", pictures=pictures, tables=tables)
-
-
-@drawn_if_changed
-def _drawn(name: str, results: ExperimentResults) -> Sequence[Picture]:
-    return get(name).draw(results)
 
 
 def read(study: store.StudyResults) -> ExperimentResults:

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.plotting.page import Picture
-from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.types import Array
 
@@ -38,7 +37,6 @@ class FunctionPanel(NamedTuple):
     y_test: Array
 
 
-@drawn_if_changed
 def draw(panels: Sequence[FunctionPanel], name: str, about: str) -> Picture:
     """Return one figure of panels with shared axes. Its caption starts with ``about``."""
     rows = math.ceil(len(panels) / COLUMNS)

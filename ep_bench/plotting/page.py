@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,48 +21,19 @@ def item(
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: its file name without ending, caption, SVG text, the figure itself, and what it shows.
-
-    ``drawn`` is None for a figure that was taken over from an earlier report.
-    """
+    """A finished figure: its file name without ending, caption, SVG text, the figure itself, and what it shows."""
 
     name: str
     caption: str
     svg: str
-    drawn: Figure | None
+    figure: Figure
     alt: str = ""
-
-    @property
-    def figure(self) -> Figure:
-        """Return the figure itself; raises ValueError for one that was taken over."""
-        if self.drawn is None:
-            raise ValueError(f"{self.name} was taken over from an earlier report")
-        return self.drawn
 
     @property
     def size(self) -> tuple[float, float]:
         """Return width and height in CSS pixels."""
-        found = (
-            re.search(r'<svg[^>]*?\bwidth="([\d.]+)pt"', self.svg),
-            re.search(r'<svg[^>]*?\bheight="([\d.]+)pt"', self.svg),
-        )
-        width, height = (float(one.group(1)) * 96.0 / 72.0 if one else 0.0 for one in found)
+        width, height = (float(inches) * 96.0 for inches in self.figure.get_size_inches())
         return width, height
-
-    def write(self, folder: Path, *, pdf: bool = False) -> list[Path]:
-        """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{self.name}.svg"]
-        paths[0].write_text(self.svg, encoding="utf-8")
-        if pdf:
-            paths.append(folder / f"{self.name}.pdf")
-            import matplotlib as mpl
-
-            from ep_bench.plotting.style import STYLE
-
-            with mpl.rc_context(STYLE):
-                self.figure.savefig(paths[1], format="pdf", metadata={"CreationDate": None})
-        return paths
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ep_bench.plotting.compact_svg import compact
 from ep_bench.plotting.page import Picture
 
 # Colours and markers. The colours are those of Okabe and Ito for colour-blind readers, dark ones first, without yellow.
@@ -49,7 +49,19 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
     svg = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, compact(svg.getvalue()), figure, describe(figure))
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure, describe(figure))
+
+
+def write_picture(picture: Picture, folder: Path, *, pdf: bool = False) -> list[Path]:
+    """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{picture.name}.svg"]
+    paths[0].write_text(picture.svg, encoding="utf-8")
+    if pdf:
+        paths.append(paths[0].with_suffix(".pdf"))
+        with mpl.rc_context(STYLE):
+            picture.figure.savefig(paths[1], format="pdf", metadata={"CreationDate": None})
+    return paths
 
 
 def describe(figure: Figure) -> str:

@@ -39,6 +39,7 @@ def build(
     UserError
         If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
+    from ep_bench.plotting.style import write_picture
     from ep_bench.report import merge, page_data, render_html, render_markdown
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
@@ -65,4 +66,4 @@ def build(
     for path, text in texts.items():
         store.write_atomically(path, text)
     pictures = [picture for part in every for picture in part.pictures]
-    return [*texts, *(path for picture in pictures for path in picture.write(out / "figures", pdf=pdf))]
+    return [*texts, *(path for picture in pictures for path in write_picture(picture, out / "figures", pdf=pdf))]

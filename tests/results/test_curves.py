@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docs.site.committed_results import committed_folders
 from ep_bench.errors import UserError
 from ep_bench.results import cell_curves, curves, store
 from ep_bench.types import Record
@@ -392,10 +393,10 @@ def test_a_file_without_chains_is_read_and_not_changed(study: Study) -> None:
 
 
 def test_the_committed_curves_are_read() -> None:
-    files = sorted((Path(__file__).parents[2] / "results").glob("*/curves.json"))
-    assert files
-    for path in files:
-        assert curves.read(path.parent).traces
+    folders = [folder for folder in committed_folders() if (folder / curves.FILE).is_file()]
+    assert folders
+    for folder in folders:
+        assert curves.read(folder).traces
 
 
 def test_chains_of_ten_data_sets_stay_small(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from committed_results import committed_folders
 from reference_pages import PAGES
 
 from ep_bench import methods
@@ -13,7 +14,7 @@ from ep_bench.cli import cli
 from ep_bench.report.merge import cpu_seconds
 
 from .forms import NONE, of_rows, table
-from .stored import FIGURES, cells, committed, merged, methods_of, stored_study, with_cells
+from .stored import FIGURES, cells, merged, methods_of, stored_study, with_cells
 
 COPIES = ("suite",)  # of other studies' cells
 
@@ -21,7 +22,7 @@ COPIES = ("suite",)  # of other studies' cells
 def computing_time() -> list[str]:
     """Return the command, the finished cells, the hours and the processors of each study."""
     body = []
-    for name in committed():
+    for name in (folder.name for folder in committed_folders()):
         if name not in COPIES:
             command = f"`ep-bench run {name.replace('-', '_').replace('table_1', 'table1')}`"
             body.append([f"[{name}](../results/{name})", command, *_cells_and_hours(name), _processors(name)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from committed_results import committed_folders
 
 from ep_bench import published
 from ep_bench.convergence import ConvergedSplits
@@ -57,17 +57,9 @@ Cells = Sequence[Row]
 TextRow = dict[str, str]
 
 
-@cache
-def committed() -> tuple[str, ...]:
-    """Return the folders of results that are committed, sorted."""
-    listing = ["git", "ls-files", f"results/*/{store.LOCK}"]
-    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    return tuple(sorted(Path(line).parent.name for line in done.stdout.splitlines()))
-
-
 def with_cells() -> list[str]:
     """Return the committed folders with cells; the others are experiments."""
-    return [name for name in committed() if (RESULTS / name / "results.csv").exists()]
+    return [folder.name for folder in committed_folders() if (folder / store.RESULTS).exists()]
 
 
 @cache

@@ -1,8 +1,8 @@
 """The spread over seeds of studies with several seeds per cell.
 
 The score of a fit is modelled as x_sk = m + a_s + e_sk, with independent effects of the split s and of the seed k on
-it. The variance of e is the mean over splits of the variance over seeds (ddof 1). That of a is the variance over splits of
-the means over seeds (ddof 1), without the part of e, and at least 0. This is the analysis of variance of one random
+it. The variance of e is the mean over splits of the variance over seeds (ddof 1). That of a is the variance over splits
+of the means over seeds (ddof 1), without the part of e, and at least 0. This is the analysis of variance of one random
 factor.
 
 Bouthillier and others (2021), Accounting for variance in machine learning benchmarks, compare such sources of variance.
