@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from ep_bench.report.sections import seeds
+
 from .forms import NAMES, NONE, Entry, of_rows, pairs, score, scores, signed, table, with_error
-from .stored import FIGURES, FIVE, LARGE, Row, curves, methods_of, rows_of, selected, summary
+from .stored import FIGURES, FIVE, LARGE, Row, curves, methods_of, rows_of, stored_study, summary
 
 HMC = ("bui2015", "HMC-1")
 ENSEMBLES = [Entry("ensemble", name) for name in ("Ensemble", "Ensemble adversarial")]
@@ -148,13 +150,17 @@ def long_chains() -> list[str]:
 
 def seed_spread(folder: str) -> list[str]:
     """Return the standard deviations of the log-likelihood over seeds and over splits."""
-    columns = {
-        "Data set": ("dataset", "s"), "Entry": ("method", "s"), "LL": ("mean", ".3f"),
-        "Lowest mean of a seed": ("lowest_mean", ".3f"), "Highest": ("highest_mean", ".3f"),
-        "SD, seeds": ("seed_std", ".3f"), "SD, splits": ("split_std", ".3f"),
-        "Due to the seed": ("seed_fraction", ".0%"), "Splits": ("splits", "s"),
-    }  # fmt: skip
-    return of_rows([row for row in selected(summary(folder), score="ll") if row["mean"]], columns)
+    study = stored_study(folder)
+    rows = pd.DataFrame([*study.rows, *study.further_seeds])
+    body = []
+    for (dataset, method), found in rows[rows["status"] == "ok"].groupby(["dataset", "method"], sort=False):
+        values = seeds.scores_by_seed(found, "ll", study.lock["seeds"])
+        if len(values) > 1:
+            one = seeds.spread(values)
+            numbers = (one.mean, one.lowest, one.highest, one.seed_std, one.split_std)
+            body.append([dataset, method, *map("{:.3f}".format, numbers), f"{one.seed_fraction:.0%}", str(len(values))])
+    head = ["LL", "Lowest mean of a seed", "Highest", "SD, seeds", "SD, splits", "Due to the seed", "Splits"]
+    return table(["Data set", "Entry", *head], body)
 
 
 def molecules(folder: str, *columns: str) -> list[str]:
@@ -183,7 +189,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "hmc-long": partial(chains, "bnn-sampling"),
     "hmc-length": long_chains,
     "noise-priors": noise_priors,
-    **{name: partial(seed_spread, name) for name in ("seed-spread", "seed-spread-slow", "seed-spread-long")},
+    **{name: partial(seed_spread, name) for name in ("seed-spread", "seed-spread-long")},
     "pbp-table-1": lambda: scores(
         ["rmse", "ll"], [Entry("pbp-table-1", "PBP")], published_rows=[("hernandez-lobato2015", "PBP")]
     ),
