@@ -107,7 +107,7 @@ def lock_entries(rows: Sequence[dict[str, Any]], environment: dict[str, Any]) ->
     finished = store.FinishedRows()
     for row in rows:
         finished.add(Record(row, {"method": row["method"]}, environment))
-    return finished.lock_entries()
+    return finished.lock_entries(finished.rows.keys())
 
 
 def write_records(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
