@@ -1,0 +1,59 @@
+"""The spread over seeds: the analysis of variance, and the section of a study with several seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ep_bench.report.sections.seeds import scores_by_seed, spread
+from tests.commands import cells_in_this_process, ep_bench
+
+STUDY = """
+study: seeds
+seeds: 3
+datasets: [yacht]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: pbp, label: PBP, epochs: 2}
+  - {use: "sklearn.linear_model:BayesianRidge", label: ridge, standardize: true}
+"""
+
+
+def test_the_parts_of_the_variance_are_estimated_without_bias() -> None:
+    """Scores with known variances of splits (0.5) and of seeds (2.0)."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(2000):
+        scores = 3.0 + rng.normal(0.0, 0.5**0.5, (20, 1)) + rng.normal(0.0, 2.0**0.5, (20, 4))
+        found.append(spread(scores))
+    assert np.mean([one.mean for one in found]) == pytest.approx(3.0, abs=0.02)
+    assert np.mean([one.seed_std**2 for one in found]) == pytest.approx(2.0, rel=0.02)
+    assert np.mean([one.split_std**2 for one in found]) == pytest.approx(0.5, rel=0.05)
+    assert np.mean([one.stderr**2 for one in found]) == pytest.approx(2.5 / 20, rel=0.02)
+    assert np.median([one.seed_fraction for one in found]) == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_method_without_random_numbers_has_no_variance_due_to_the_seed() -> None:
+    found = spread(np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]]))
+    assert (found.seed_std, found.seed_fraction) == (0.0, 0.0)
+    assert found.split_std == pytest.approx(np.std([1.0, 2.0, 4.0], ddof=1))
+
+
+def test_splits_with_a_missing_or_failed_fit_are_left_out() -> None:
+    cells = pd.DataFrame({"split": [0, 0, 1, 2, 2], "ll": [1.0, 2.0, 3.0, 4.0, np.nan]})
+    assert scores_by_seed(cells, "ll", 2).tolist() == [[1.0, 2.0]]
+
+
+def test_the_report_of_a_study_with_seeds(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY)
+    with cells_in_this_process():
+        assert ep_bench("run", tmp_path / "s.yaml", "--results", tmp_path).returncode == 0
+    assert ep_bench("report", tmp_path / "seeds").returncode == 0
+    page = (tmp_path / "seeds" / "report" / "report.md").read_text()
+    table = page[page.index("Spread over seeds") :]
+    rows = [line for line in table.splitlines() if line.startswith("| yacht")]
+    assert [row.split("|")[2].strip() for row in rows[:4]] == ["PBP", "PBP", "ridge", "ridge"]
+    assert " 0% " in rows[2]
