@@ -97,6 +97,7 @@ class WarmServer:
             self.kill()
             lines = _tail(self._printed).strip().splitlines()
             raise ServerLostError(f"no process can be started: {lines[-1] if lines else error}") from error
+        self._close_printed()
         self._child, self._has_child = Child(pid, mine, printed, prepared), True
         self._child.ask(None, *arguments)
         return self._child
@@ -124,6 +125,11 @@ class WarmServer:
         """Return the end of the output of the latest child, without the list of modules that ends a crash's stack."""
         return "" if self._child is None else _tail(self._child.printed)
 
+    def _close_printed(self) -> None:
+        """Close the file with the output of the latest child."""
+        if self._child is not None:
+            self._child.printed.close()
+
     def kill_child(self) -> None:
         """Kill the child and its descendants; the server itself if it is preparing a child."""
         if self._has_child:
@@ -143,6 +149,7 @@ class WarmServer:
         self._process.wait()
         self._connection.close()
         self._printed.close()
+        self._close_printed()
 
 
 class Child:
