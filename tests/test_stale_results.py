@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import experiments
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.results.store import read_intact
 from ep_bench.runner.plan import make_plan
@@ -33,7 +33,7 @@ def test_no_committed_result_is_stale(folder: Path) -> None:
     study = studies()[folder.name]
     if study.experiment is not None:
         with relative_to(study.path.parent):
-            assert experiments.is_computed(study.experiment, study.options, study.seed, folder)
+            assert ExperimentSetup(study.experiment, study.options, study.seed).is_computed(folder)
         return
     cells = make_plan(study, RESULTS).cells
     stale = [planned for planned in cells if planned.state == "stale"]
