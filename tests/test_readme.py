@@ -91,7 +91,6 @@ def test_the_method_runs_by_its_path(study: str, selected: list[str], counted: s
     report = ep_bench("report", str(folder), cwd=tmp_path)
     assert report.returncode == 0, report.stderr
     assert "mine" in (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert "mine" in (folder / "report" / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

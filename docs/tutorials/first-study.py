@@ -34,10 +34,10 @@
 # ## Write the report
 # %% [console]
 # $ ep-bench report results/first-study
-# $ head -3 results/first-study/report/report.md
+# $ head -8 results/first-study/report/tables/ll.md
 # %% [markdown]
-# `report.html` is one file with all tables and figures. It needs no server and no network. `report.md` and the folder
-# `tables` have the same tables as Markdown, LaTeX and CSV. This is one of the figures:
+# `report.html` is one file with all tables and figures. It needs no server and no network. The folder `tables` has
+# the scores as Markdown, LaTeX and CSV. This is one of the figures:
 #
 # ![Mean test log-likelihood by data set](results/first-study/report/figures/panels-ll.svg)
 #

@@ -100,3 +100,12 @@ def distinct_sets(entries: tuple[DatasetEntry, ...]) -> tuple[DatasetEntry, ...]
 
 
 RegressionSets = Annotated[tuple[DatasetEntry, ...], AfterValidator(distinct_sets)]
+
+
+def known_set(name: str) -> str:
+    """Return the name of a data set. Raises ValueError if there is none of this name."""
+    refuse_unknown("unknown data set", name, data.names())
+    return name
+
+
+SetName = Annotated[str, AfterValidator(known_set)]

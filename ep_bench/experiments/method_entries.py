@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -25,6 +25,12 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
         hint = nearest(name, allowed)
         suffix = f"; did you mean {hint!r}?" if hint else ""
         raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
+
+
+class Options(BaseModel):
+    """Base class of the options of experiments: immutable, and without further keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ExperimentMethod(BaseModel):
@@ -52,6 +58,11 @@ class ExperimentMethod(BaseModel):
             if option not in known:
                 refuse_unknown(f"{self.use} has no such option", option, {*known, *type(self).model_fields})
         parse_options(methods.get(self.use), dict(self.model_extra or {}))
+
+    @classmethod
+    def named(cls, use: str, label: str, **options: Any) -> Self:
+        """Return the entry of a method with its label and options."""
+        return cls.model_validate({"use": use, "label": label, **options})
 
     def version(self) -> str:
         """Return the newest version of the method."""
@@ -99,6 +110,11 @@ class AnyMethod(ExperimentMethod):
         if problem.name is None or problem.allowed is None or isinstance(problem.allowed, str) or len(problem.path) > 1:
             return problem
         return replace(problem, allowed={*problem.allowed, *type(self).model_fields})
+
+    @classmethod
+    def named(cls, use: str, label: str, **options: Any) -> Self:
+        """Return the entry of a method with its label and options."""
+        return cls.model_validate({"use": use, "label": label, **options})
 
     def version(self) -> str:
         """Return the version of the method; that of an external class depends on its file or package."""

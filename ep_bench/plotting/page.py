@@ -1,4 +1,4 @@
-"""Content of a page: sections of sentences, figures and tables. Renderers write it as HTML or Markdown."""
+"""Content of a page: sections of sentences, figures and tables."""
 
 from __future__ import annotations
 
@@ -43,14 +43,12 @@ class Table:
     Attributes
     ----------
     folded : title of a table that is collapsed until the reader opens it; empty for all others
-    markdown : the table as Markdown, caption included; needed only where it differs from ``head`` and ``rows``
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     folded: str = ""
-    markdown: str = ""
 
     def __post_init__(self) -> None:
         wrong = [entry for row in self.rows for entry in row if not isinstance(entry, str | dict)]

@@ -74,27 +74,16 @@ def table_files() -> list[Traversable]:
 
 
 def _rows(file: Traversable, described: Collection[tuple[str, str]]) -> list[Printed]:
-    reader = csv.DictReader(_text(file).splitlines(), strict=True)
+    reader = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), strict=True)
     if tuple(reader.fieldnames or ()) != COLUMNS:
         found = UnquotedText(",".join(reader.fieldnames or ()))
         raise UserError("wrong columns", where=f"tables/{file.name}", found=found, allowed=",".join(COLUMNS))
     rows: list[Printed] = []
-    try:
-        for row in reader:
-            problem = _problem(row, described)
-            if problem:
-                raise UserError(problem, where=f"tables/{file.name}:{reader.line_num}")
-            rows.append(row)
-    except csv.Error as error:
-        raise UserError(f"is no line of a CSV file: {error}", where=f"tables/{file.name}:{reader.line_num}") from None
+    for row in reader:
+        if problem := _problem(row, described):
+            raise UserError(problem, where=f"tables/{file.name}:{reader.line_num}")
+        rows.append(row)
     return rows
-
-
-def _text(file: Traversable) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"is not in UTF-8: {error.reason}", where=f"tables/{file.name}") from None
 
 
 def _problem(row: Mapping[Any, Any], described: Collection[tuple[str, str]]) -> str:

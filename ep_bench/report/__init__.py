@@ -40,7 +40,7 @@ def build(
         If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
     from ep_bench.plotting.style import write_picture
-    from ep_bench.report import merge, page_data, render_html, render_markdown
+    from ep_bench.report import merge, page_data, render_html
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
     from ep_bench.results import store
@@ -58,7 +58,7 @@ def build(
     found = all_sections(report)
     out = out or Path(folders[0]) / "report"
     page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
-    texts = {out / "report.html": page, out / "report.md": render_markdown.page(report.title, report.summary, found)}
+    texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
     every = [part for section in found for part in section.with_parts()]

@@ -12,10 +12,8 @@ sets, because scores of single splits are not published.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -75,7 +73,6 @@ class RankGroupScore:
     blocks, datasets : our rankings over data sets times splits and over data sets
     published_ranks : the published ranking over the same data sets
     printed : average ranks as printed by the source, among all of its methods
-    splits : number of blocks by data set
     own : number of blocks with a score, by method
     possible : number of blocks in which some method of the group has a score
     """
@@ -85,7 +82,6 @@ class RankGroupScore:
     datasets: Ranking
     published_ranks: Ranking | None
     printed: Mapping[str, str]
-    splits: Mapping[str, int]
     own: Mapping[str, int]
     possible: int
 
@@ -128,10 +124,6 @@ class RankGroupScore:
             ),
         )
 
-    def orders(self) -> list[RankedPair]:
-        """Return the comparisons of all pairs."""
-        return [self.order(pair) for pair in combinations(self.ordered(), 2)]
-
 
 @dataclass(frozen=True)
 class RankGroupResult:
@@ -155,10 +147,7 @@ class RankGroupResult:
 
 
 def collect(merged: MergedStudies) -> list[RankGroupResult]:
-    """Return the groups of all studies. A group that several studies define counts once.
-
-    If groups rank the same methods, because others are not in the report, the one that names the fewest has the ranks.
-    """
+    """Return the groups of all studies. A group that several studies define counts once."""
     entries = [
         (tag, entry)
         for study, tag in zip(merged.studies, merged.tags, strict=True)
@@ -170,28 +159,7 @@ def collect(merged: MergedStudies) -> list[RankGroupResult]:
         if entry not in seen:
             seen.append(entry)
             found.append(_group(merged, tag, entry))
-    shown = [found[place] for place in sorted(range(len(found)), key=lambda place: len(seen[place]["methods"]))]
-    return [
-        group if first is group else _repetition(group, first.name)
-        for group in found
-        for first in [next(one for one in shown if one is group or _ranks_the_same(one, group))]
-    ]
-
-
-def _ranks_the_same(first: RankGroupResult, second: RankGroupResult) -> bool:
-    """Return whether two groups rank the same methods next to the same source, and the first has all listed pairs."""
-    ranked = [[(one.score, set(one.own)) for one in group.standings] for group in (first, second)]
-    return (
-        bool(ranked[0])
-        and ranked[0] == ranked[1]
-        and first.source == second.source
-        and {*second.pairs} <= {*first.pairs}
-    )
-
-
-def _repetition(group: RankGroupResult, name: str) -> RankGroupResult:
-    """Return a group without ranks, with a note that another group ranks the same methods."""
-    return replace(group, standings=[], notes=[*group.notes, f"The ranks are those of the group {name}."])
+    return found
 
 
 def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
@@ -310,7 +278,6 @@ def _standing(
         datasets=over_datasets,
         published_ranks=published_ranks,
         printed=_printed(score, source, columns),
-        splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
         own={method: int(table[method].count()) for method in scored},
         possible=len(table),
     )

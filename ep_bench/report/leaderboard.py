@@ -119,11 +119,6 @@ class Leaderboard:
         """Return whether there is one data set only, so that ranks are no averages."""
         return len(self.datasets) == 1
 
-    @property
-    def resamples_datasets(self) -> bool:
-        """Return whether the intervals of ranks include the choice of data sets."""
-        return len(self.datasets) >= FEWEST_BLOCKS
-
 
 def leaderboard(
     merged: MergedStudies,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,6 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
-from ep_bench.report.render_markdown import pipes
 from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results.spreadsheets import harmless
@@ -162,17 +162,26 @@ def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
     return [texts.get(name, "") for name in methods]
 
 
-def markdown(table: ScoreTable, ranking: Ranking | None = None, *, full: bool = True) -> str:
-    """Return the table as GitHub Markdown, with its caption first; ``full`` adds the meaning of the marks."""
+def markdown(table: ScoreTable, ranking: Ranking | None = None) -> str:
+    """Return the table as GitHub Markdown, after its caption with the meaning of the marks."""
     columns = order(table, ranking)
     methods = [table.methods[j] for j in columns]
-    head = [full_caption(table) if full else caption(table), ""]
-    lines = [*head, pipes(["data set", *methods]), pipes(["---", *["---:"] * len(methods)])]
+    lines = [full_caption(table), "", pipes(["data set", *methods]), pipes(["---", *["---:"] * len(methods)])]
     for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
         lines.append(pipes([dataset, *(_markdown_cell(table, i, j, places) for j in columns)]))
     if ranking is not None:
         lines.append(pipes([f"average rank ({ranking.count})", *average_ranks(ranking, methods)]))
     return "\n".join(lines) + "\n"
+
+
+def pipes(words: Sequence[str]) -> str:
+    """Return one row of a Markdown table."""
+    return "| " + " | ".join(plain_markdown(word).replace("|", "\\|") for word in words) + " |"
+
+
+def plain_markdown(text: str) -> str:
+    """Return a text in which Markdown finds no HTML, no link and no picture."""
+    return re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace("](", "]\\(")
 
 
 def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:

@@ -47,19 +47,16 @@ _MAX_PERMUTED = 13  # differences up to which SciPy permutes signs if there are 
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test of k methods on N blocks, and Iman and Davenport's F statistic.
+    """Friedman's test of k methods on N blocks.
 
     ``chi2`` has no correction for ties, as in Demsar (2006); ``chi2_ties`` has one (NaN if only average ranks are
-    known). Undefined statistics (one method, one block, only ties) are NaN. F is infinite if all blocks agree.
+    known). Undefined statistics (one method, one block, only ties) are NaN.
     """
 
     k: int
     n: int
     chi2: float
     p: float
-    F: float
-    df: tuple[int, int]
-    p_iman_davenport: float
     chi2_ties: float
     p_ties: float
 
@@ -76,20 +73,17 @@ def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
 
 
 def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
-    """Return the test from average ranks (k,) over n blocks (Demsar 2006, chi2_F and F_F).
+    """Return the test from average ranks (k,) over n blocks (Demsar 2006, chi2_F).
 
-    chi2 = 12 N / (k (k + 1)) [sum_j R_j^2 - k (k + 1)^2 / 4], F = (N - 1) chi2 / (N (k - 1) - chi2).
+    chi2 = 12 N / (k (k + 1)) [sum_j R_j^2 - k (k + 1)^2 / 4].
     """
     k = len(average_ranks)
     nan = math.nan
     if k < 2 or n < 2:
-        return Friedman(k, n, nan, nan, nan, (max(k - 1, 0), 0), nan, nan, nan)
+        return Friedman(k, n, nan, nan, nan, nan)
     chi2 = 12.0 * n / (k * (k + 1)) * (float(np.sum(np.square(average_ranks))) - k * (k + 1) ** 2 / 4.0)
     chi2 = max(chi2, 0.0)  # rounding errors if all ranks are equal
-    df = (k - 1, (k - 1) * (n - 1))
-    rest = n * (k - 1) - chi2
-    F = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf
-    return Friedman(k, n, chi2, float(stats.chi2.sf(chi2, k - 1)), F, df, float(stats.f.sf(F, *df)), nan, nan)
+    return Friedman(k, n, chi2, float(stats.chi2.sf(chi2, k - 1)), nan, nan)
 
 
 def friedman(ranks: Array) -> Friedman:
@@ -103,7 +97,7 @@ def friedman(ranks: Array) -> Friedman:
     scale = 1.0 - ties / (n * k * (k * k - 1))
     chi2 = plain.chi2 / scale if scale > 1e-12 else math.nan
     p = float(stats.chi2.sf(chi2, k - 1))
-    return Friedman(k, n, plain.chi2, plain.p, plain.F, plain.df, plain.p_iman_davenport, chi2, p)
+    return Friedman(k, n, plain.chi2, plain.p, chi2, p)
 
 
 def nemenyi_q(k: int, alpha: float = ALPHA) -> float:

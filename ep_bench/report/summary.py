@@ -102,7 +102,6 @@ class Ranking:
     marks: Mapping[str, str] = field(default_factory=dict)  # marks of convergence by method, over the ranked blocks
     repeated: str = ""  # data sets that contain the same data points, in words; there is no test then
     left_out: tuple[str, ...] = ()  # methods that are not complete on all of these data sets
-    unbounded: tuple[str, ...] = ()  # data sets that do not count, because this log-likelihood has no upper bound there
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -160,12 +159,6 @@ class Ranking:
     def average(self) -> pd.Series[float]:
         """Return the average ranks, best first."""
         return self.ranks.mean(axis=0).sort_values(kind="stable")
-
-    def is_bold(self, method: str) -> bool:
-        """Return whether a method has the lowest average rank, alone or with others, and no dagger."""
-        average = self.average
-        lowest = bool(average[method] <= average.iloc[0] * (1.0 + ROUNDING))
-        return lowest and self.marks.get(method) != DAGGER
 
 
 @dataclass(frozen=True)
@@ -309,8 +302,7 @@ def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
     every = pivot(merged, table.score)[methods]
     places = every.index.get_level_values("dataset")
     every, splits = (every[places.isin(names)] for names in ([table.datasets[i] for i in rows], datasets))
-    unbounded = tuple(name for i, name in enumerate(table.datasets) if i not in rows)
-    return list(rankings_of(merged, table.score, splits, every, left_out=left_out, unbounded=unbounded))
+    return list(rankings_of(merged, table.score, splits, every, left_out=left_out))
 
 
 def rankings_of(

@@ -51,7 +51,7 @@ def test_a_tuned_study_from_plan_to_report(tmp_path: Path) -> None:
     assert "8 cells, 4 to run" in stale
     report = ep_bench("report", "results/tiny", cwd=tmp_path)
     assert report.returncode == 0, report.stderr
-    assert "## Tuned options" in (folder / "report/report.md").read_text(encoding="utf-8")
+    assert 'id="tuned"' in (folder / "report/report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

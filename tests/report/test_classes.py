@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench.report import build, figures, merge, summary
+from ep_bench.report import build, merge
 from ep_bench.report.context import ReportContext
-from ep_bench.report.scores import BY_NAME, main_scores
 from ep_bench.results import store
 
 KEPT = ("study", "method", "dataset", "split", "status", "seed", "cell", "n_train", "n_test", "fit_seconds")
@@ -70,13 +69,6 @@ def test_a_set_whose_cells_have_all_failed_has_the_task_of_its_lock_file(make_st
     assert [part.score.name for part in ReportContext(merged).scores] == ["ll", "error_rate", "brier"]
 
 
-def test_figures_of_both_log_likelihoods(make_study: Any, tmp_path: Path) -> None:
-    folder = make_study(tmp_path / "s", ("gp", "forest"), ("glass", "boston", "crabs", "yacht"), 3, change=of_classes)
-    for score, names in (("ll", ["boston", "yacht"]), ("ll-classes", ["glass", "crabs"])):
-        titles = [ax.get_title() for ax in figures.score_panels(folder, score=score).axes]
-        assert titles == [f"{name} (3 splits)" for name in names]
-
-
 def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path, sections_of: Any) -> None:
     names = ("glass", "boston", "crabs", "yacht", "wine")
     folder = make_study(tmp_path / "s", ("gp", "forest"), names, 3, change=of_classes)
@@ -91,25 +83,6 @@ def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path, sectio
     (picture,) = sections_of(folder)["score-ll-classes"].pictures
     assert picture.name == "panels-ll-classes"
     assert parts["ll"].table.mean[0, 0] != parts["ll-classes"].table.mean[0, 0]
-
-
-def test_methods_of_one_task_are_not_reported_as_unranked_in_the_other(make_study: Any, tmp_path: Path) -> None:
-    first = make_study(tmp_path / "a", ("gp", "pbp"), ("boston", "yacht"), 3)
-    second = make_study(tmp_path / "b", ("forest", "logistic"), ("glass", "crabs"), 3, change=of_classes)
-    merged = merge.merge([first, second])
-    for name in ("ll", "ll-classes"):
-        table, rankings = (
-            summary.score_table(merged, BY_NAME[name]),
-            summary.ranked_score(merged, BY_NAME[name]).rankings,
-        )
-        own = ("gp", "pbp") if name == "ll" else ("forest", "logistic")
-        assert table.methods == own
-        assert rankings[0].left_out == ()
-
-
-def test_names_of_scores() -> None:
-    assert [score.name for score in main_scores({"classification"})] == ["ll", "error_rate", "brier"]
-    assert [score.name for score in main_scores({"regression", "classification"})] == list(BY_NAME)[:6]
 
 
 def test_classifiers_per_data_point(make_study: Any, tmp_path: Path, sections_of: Any) -> None:

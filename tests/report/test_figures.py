@@ -55,13 +55,6 @@ def test_wrong_input_is_named(folder, tmp_path):
         figures.calibration(tmp_path)
 
 
-def test_cells_can_be_selected(folder):
-    panels = figures.score_panels(folder, score="rmse", select=["dataset=yacht", "method=pbp", "method=gp"])
-    assert [ax.get_title() for ax in panels.axes] == ["yacht (5 splits)"]
-    with pytest.raises(UserError, match="no cell matches"):
-        figures.calibration(folder, select=["method=ppb"])
-
-
 def test_figures_of_an_experiment_are_returned_by_name(folder):
     assert list(figures.experiment(ROOT / "results" / "toy")) == ["cubic-toy-toy"]
     with pytest.raises(UserError, match="figures of an experiment: `experiment`"):

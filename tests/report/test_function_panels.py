@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.report import build, figures, merge
+from ep_bench.report import figures, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import function_panels
 from ep_bench.results import store
@@ -93,16 +91,6 @@ def test_a_panel_of_another_split_names_it(tmp_path, make_study):
     (picture,) = pictures(folder)
     assert list(panels(picture)) == ["pbp (split 0)", "gp (split 1)"]
     assert "the split in the title of each panel" in picture.caption
-
-
-@pytest.mark.exhaustive
-def test_both_pages_show_them(folder):
-    build([folder])
-    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    section = re.search(r'<section id="functions">.*?</section>', page, re.DOTALL).group()
-    assert section.count("<img") == 1
-    plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
-    assert "![functions-cubic](figures/functions-cubic.svg)" in plain
 
 
 def test_a_band_that_explodes_does_not_flatten_the_rest(tmp_path, make_study):

@@ -19,14 +19,6 @@ def drop(*, method, splits):
     return lambda row: None if row["method"] == method and row["split"] in splits else row
 
 
-def test_one_study_keeps_the_order_of_its_plan(tmp_path, make_study):
-    merged = merge.merge([make_study(tmp_path / "a", ["zeta", "alpha"], ["yacht", "boston"], 3)])
-    assert merged.methods == ["zeta", "alpha"]
-    assert merged.datasets == ["yacht", "boston"]
-    assert len(merged.rows) == 12
-    assert merged.notes == []
-
-
 def test_the_same_cells_count_once(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp", "gp"], splits=3)
     second = make_study(tmp_path / "b", ["pbp", "gp"], splits=5)
@@ -162,13 +154,6 @@ def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path
     path.write_text(json.dumps(lock))
     assert missing_cells.left_out(merge.merge(folders)) == [("pbp", "yacht", "takes a week")]
     assert missing_cells.gaps(merge.merge(folders)) == []
-
-
-def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
-    reason = {"reason": "not converged: R-hat 1.2"}
-    merged = merge.merge([make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, **reason})])
-    assert missing_cells.gaps(merged) == []
-    assert missing_cells.remarks(merged)[0]["splits"] == "0-3"
 
 
 def test_results_without_a_lock_file_are_refused(tmp_path, make_study):

@@ -178,14 +178,6 @@ def test_an_address_restores_the_view_and_unknown_names_are_ignored(open_page):
     assert "on 1 data set (boston)" in page.locator("#subset").inner_text()
 
 
-def test_the_time_chart_is_that_of_the_chosen_data_set(open_page):
-    page = open_page()
-    assert page.locator("#time-chart .point").count() == 4 + ("ridge" in names(page)[1])
-    page.locator("#time-set").select_option(label="wine")
-    assert page.locator("#time-chart .point").count() == 4
-    assert "Cheapest within 0.05 nats of it: " in page.locator("#score-against-time figcaption").inner_text()
-
-
 def test_without_javascript_tables_and_the_figures_outside_folded_sections_are_there(open_page):
     page = open_page(java_script_enabled=False)
     assert page.locator("#leaderboard .static table").first.is_visible()
@@ -194,14 +186,6 @@ def test_without_javascript_tables_and_the_figures_outside_folded_sections_are_t
     assert page.locator("section:not(:has(> details)) img[data-packed]").count() == 0
     assert "figures" in page.locator("section:has(img[data-packed]) noscript").first.text_content()
     assert page.locator("#score-ll table").count() + page.locator("#scores table").count() >= 3
-
-
-def test_figures_of_folded_sections_are_shown_with_javascript(open_page):
-    assert open_page(java_script_enabled=False).locator("details img[data-packed]").count() > 0
-    page = open_page()
-    page.wait_for_function("!document.querySelector('img[data-packed]')")
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
 
 
 def test_the_page_is_dark_if_the_reader_asks_for_it(open_page):
@@ -226,32 +210,3 @@ def test_on_a_phone_only_tables_scroll_sideways_and_no_text_is_tiny(open_page):
         "(() => { const c = document.getElementById('time-chart'); return c.getBoundingClientRect().width / 760 })()"
     )
     assert 11.5 * scale >= 9.0
-
-
-def test_a_link_opens_the_folded_section_of_its_target(open_page):
-    page = open_page("#run")
-    assert page.locator("#run").evaluate("e => !e.querySelector('details') || e.querySelector('details').open")
-
-
-def test_headings_stay_in_view(open_page):
-    page = open_page()
-    assert page.locator("#live-leaderboard thead th").first.evaluate("e => getComputedStyle(e).position") == "sticky"
-    with page.expect_download() as waiting:
-        page.locator("#live-leaderboard button.download").click()
-    lines = open(waiting.value.path(), encoding="utf-8").read().splitlines()  # noqa: PTH123, SIM115
-    assert lines[0].startswith("method")
-    assert len(lines) == 1 + len(METHODS)
-
-
-def test_every_point_of_the_time_chart_has_its_name(open_page):
-    page = open_page()
-    page.locator("#time-chart .point").first.wait_for(state="attached")  # the script has unpacked the data
-    points = page.evaluate(
-        "[...document.querySelectorAll('#time-chart .point')].map((one) => one.getAttribute('aria-label'))"
-    )
-    shown = page.evaluate("[...document.querySelectorAll('#time-chart > text')].map((one) => one.textContent)")
-    assert len(points) >= 4
-    assert set(points) <= set(shown)
-    boxes = "[...document.querySelectorAll('#time-chart > text')].map((one) => one.getBBox())"
-    ends = page.evaluate(f"{boxes}.map((box) => box.x + box.width)")
-    assert max(ends) <= 760.0  # width of the chart

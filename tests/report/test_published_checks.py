@@ -120,15 +120,6 @@ def test_cells_that_did_not_end_ok_are_a_warning(tmp_path, make_study):
     assert lines[-1].endswith("1 of 20 cells did not end ok and are not compared: 1 timeout")
 
 
-def test_a_quoted_number_is_shown_once(tmp_path, make_study):
-    lock = of("pbp", splits={"scheme": "standard"})
-    lock["methods"]["pbp"]["published"] = ["PBP", "PBP-1"]
-    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=lock)
-    short, every = (check_folders([folder], (), None, every=every)[0] for every in (False, True))
-    assert len(every) > len(short)
-    assert any("rows of quoted numbers are not shown; --all shows them" in line for line in short)
-
-
 def test_a_quoted_number_that_is_worse_is_shown_and_counts_for_the_exit_status(tmp_path, make_study, monkeypatch):
     lock = of("pbp", splits={"scheme": "standard"})
     lock["methods"]["pbp"]["published"] = ["PBP", "PBP-1"]
@@ -153,11 +144,6 @@ def test_altered_data_files_are_noted(tmp_path, make_study):
     lines, fine = check_folders([folder], (), None)
     assert fine
     assert any(line.startswith(f"note: {folder}: the file of boston does not match the card") for line in lines)
-
-
-def test_an_unknown_split_scheme_is_no_error(tmp_path, make_study):
-    folder = make_study(tmp_path / "s", ["PBP"], ["boston"], lock={"splits": {"scheme": "new"}})
-    assert check_folders([folder], (), None)[1]
 
 
 def test_a_folder_that_is_not_writable_is_compared(tmp_path, make_study, monkeypatch):

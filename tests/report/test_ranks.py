@@ -30,9 +30,6 @@ def test_demsar_from_the_printed_ranks():
     sums = np.round(2 * 14 * printed) / 2  # rank sums are multiples of a half
     test = significance.friedman_of_ranks(sums / 14, 14)
     assert test.chi2 == pytest.approx(9.2786, abs=1e-4)
-    assert abs(test.F - 3.6863) < 1e-4
-    assert test.df == (3, 39)
-    assert test.p_iman_davenport == pytest.approx(stats.f.sf(3.6863, 3, 39), abs=1e-5)
 
 
 def test_demsar_from_the_scores_with_and_without_ties():
@@ -44,14 +41,6 @@ def test_demsar_from_the_scores_with_and_without_ties():
     expected = stats.friedmanchisquare(*AUC.T)
     assert test.chi2_ties == pytest.approx(expected.statistic, rel=1e-12)
     assert test.p_ties == pytest.approx(expected.pvalue, rel=1e-12)
-
-
-def test_small_friedman_in_both_directions():
-    assert significance.friedman(significance.block_ranks(CATALYSTS, higher_is_better=True)).chi2 == pytest.approx(6.5)
-    assert significance.friedman(significance.block_ranks(CATALYSTS, higher_is_better=False)).chi2 == pytest.approx(6.5)
-    assert significance.friedman(significance.block_ranks(CATALYSTS.T, higher_is_better=True)).chi2 == pytest.approx(
-        7.4
-    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +147,6 @@ def test_too_few_blocks_or_methods_give_no_statistic(shape):
     scores = np.arange(np.prod(shape), dtype=float).reshape(shape)
     test = significance.friedman(significance.block_ranks(scores, higher_is_better=True))
     assert math.isnan(test.chi2)
-    assert math.isnan(test.F)
 
 
 def test_all_equal_scores_show_no_difference():
@@ -168,11 +156,9 @@ def test_all_equal_scores_show_no_difference():
     assert math.isnan(test.chi2_ties)
 
 
-def test_perfect_agreement_makes_f_infinite():
+def test_perfect_agreement_has_the_largest_statistic():
     test = significance.friedman(significance.block_ranks(np.tile([1.0, 2.0, 3.0], (7, 1)), higher_is_better=False))
     assert test.chi2 == pytest.approx(14.0)
-    assert math.isinf(test.F)
-    assert test.p_iman_davenport == 0.0
 
 
 def ranking(n, k, seed=0):
@@ -181,24 +167,14 @@ def ranking(n, k, seed=0):
     return Ranking(BY_NAME["rmse"], DATASETS, ("boston",), table)
 
 
-def test_methods_are_compared_with_the_best_one():
-    found = ranking(30, 12)
-    (table,) = ranks_section._p_tables(found)
-    assert [row[0] for row in table.rows] == [f"m{j}" for j in range(1, 12)]
-    assert table.folded.startswith("p-values against m0 (average rank 1.")
-    for row in table.rows:
-        assert row[2]["value"] == found.wilcoxon.loc[row[0], "m0"]
-        assert row[3]["value"] == found.nemenyi.loc[row[0], "m0"]
-    texts = {entry["text"] for row in table.rows for entry in row[2:]}
-    assert "< 0.001 ≠" in texts  # small p-values are not printed as zero
-    lines = ranks_section.p_values_csv([found]).splitlines()
+def test_p_values_of_all_pairs_are_written():
+    lines = ranks_section.p_values_csv([ranking(30, 12)]).splitlines()
     assert len(lines) == 1 + 2 * 66  # every pair, by two tests
     assert lines[0] == "score,blocks,n,test,first,second,p"
 
 
 def test_withheld_tests_have_no_p_values():
     few = ranking(4, 3)
-    assert list(ranks_section._p_tables(few)) == []
     assert ranks_section.p_values_csv([few]) == ""
     assert "Nemenyi" not in ranks_section.friedman_line(few)
     assert "critical difference 0." in ranks_section.friedman_line(ranking(30, 3))

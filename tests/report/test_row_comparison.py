@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ep_bench.plotting.page import Section
-from ep_bench.report import build, merge
+from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import row_comparison
 from ep_bench.results import row_scores, store
@@ -143,21 +143,6 @@ def test_relative_times_are_those_of_common_splits(tmp_path: Path, make_study: A
     table = found(compared(tmp_path / "s", make_study, methods=methods, change=change)).tables[-1]
     line = dict(zip(table.head, next(row for row in table.rows if row[0] == "EP1"), strict=True))
     assert [line[name]["text"] for name in ("boston", "yacht", "mean", "max")] == ["1", "1", "1", "1"]
-
-
-def test_without_the_key_there_is_no_such_section(tmp_path: Path, make_study: Any) -> None:
-    make_study(tmp_path / "s", METHODS, DATASETS, SPLITS)
-    assert row_comparison.sections(ReportContext(merge.merge([tmp_path / "s"]))) == []
-
-
-def test_the_pages_have_figures_and_tables(tmp_path: Path, make_study: Any) -> None:
-    folder = compared(tmp_path / "s", make_study)
-    assert {"rows-ll.svg", "rows-mae.svg"} <= {path.name for path in build([folder])}
-    page, text = ((folder / "report" / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
-    assert "Comparison per data point" in page
-    assert page.count("minus SM") >= 4
-    assert "figures/rows-ll.svg" in text
-    assert "| method | boston | boston, minus SM |" in text
 
 
 @pytest.mark.parametrize(("scheme", "warned"), [("kfold", False), ("standard", True)])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ep_bench.report import merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import seeds
 from ep_bench.report.sections.seeds import scores_by_seed, spread
 from tests.commands import cells_in_this_process, ep_bench
 
@@ -52,8 +56,8 @@ def test_the_report_of_a_study_with_seeds(tmp_path: Path) -> None:
     with cells_in_this_process():
         assert ep_bench("run", tmp_path / "s.yaml", "--results", tmp_path).returncode == 0
     assert ep_bench("report", tmp_path / "seeds").returncode == 0
-    page = (tmp_path / "seeds" / "report" / "report.md").read_text()
-    table = page[page.index("Spread over seeds") :]
-    rows = [line for line in table.splitlines() if line.startswith("| yacht")]
-    assert [row.split("|")[2].strip() for row in rows[:4]] == ["PBP", "PBP", "ridge", "ridge"]
-    assert " 0% " in rows[2]
+    assert "Spread over seeds" in (tmp_path / "seeds" / "report" / "report.html").read_text(encoding="utf-8")
+    (section,) = seeds.sections(ReportContext(merge.merge([tmp_path / "seeds"])))
+    rows: Any = section.tables[0].rows
+    assert [row[1] for row in rows[:4]] == ["PBP", "PBP", "ridge", "ridge"]
+    assert rows[2][7]["text"] == "0%"

@@ -95,11 +95,6 @@ def test_scores_without_a_direction_are_not_marked(tmp_path, make_study):
     assert summary.ranked_score(merged, COVERAGE).rankings == []
 
 
-def test_an_absent_score_has_no_table(tmp_path, make_study):
-    merged = merge.merge([make_study(tmp_path / "s")])
-    assert summary.score_table(merged, BY_NAME["error_rate"]) is None
-
-
 def test_both_numbers_of_blocks(tmp_path, make_study):
     merged = merge.merge([make_study(tmp_path / "s", splits=4)])
     by_set, by_split = summary.ranked_score(merged, RMSE).rankings
@@ -107,17 +102,6 @@ def test_both_numbers_of_blocks(tmp_path, make_study):
     assert (by_split.n, by_split.blocks) == (12, "data sets × splits")
     assert by_set.average.sum() == pytest.approx(6.0)
     assert by_set.cd > by_split.cd
-
-
-def test_only_complete_blocks_count(tmp_path, make_study):
-    def change(row):
-        return None if row["method"] == "gp" and (row["dataset"], row["split"]) in {("boston", 1), ("wine", 0)} else row
-
-    merged = merge.merge([make_study(tmp_path / "s", splits=4, change=change)])
-    by_set, by_split = summary.ranked_score(merged, RMSE).rankings
-    assert by_set.left_out == ("gp",)  # complete on one of three data sets
-    assert (by_set.n, by_set.incomplete) == (3, 0)
-    assert (by_split.n, by_split.incomplete) == (12, 0)
 
 
 def test_only_data_sets_on_which_all_ranked_methods_are_complete_are_blocks(tmp_path, make_study):
@@ -132,21 +116,6 @@ def test_only_data_sets_on_which_all_ranked_methods_are_complete_are_blocks(tmp_
     assert (by_set.n, by_set.incomplete, by_split.n, by_split.incomplete) == (2, 1, 8, 4)
     means = summary.pivot(merged, RMSE).groupby(level="dataset", sort=False).mean().loc[["yacht", "wine"]]
     assert by_set.ranks.to_numpy().tolist() == means.rank(axis=1).to_numpy().tolist()
-
-
-def test_a_method_on_few_data_sets_does_not_empty_the_ranking(tmp_path, make_study):
-    def change(row):
-        return None if row["method"] == "gp" and row["dataset"] != "boston" else row
-
-    merged = merge.merge([make_study(tmp_path / "s", change=change)])
-    by_set, _ = summary.ranked_score(merged, RMSE).rankings
-    assert by_set.left_out == ("gp",)
-    assert by_set.n == 3
-    assert list(by_set.ranks) == ["pbp", "ridge"]
-
-
-def test_one_method_has_no_ranking(tmp_path, make_study):
-    assert summary.ranked_score(merge.merge([make_study(tmp_path / "s", ["pbp"])]), RMSE).rankings == []
 
 
 def test_one_data_set_has_no_test_over_data_sets(tmp_path, make_study):

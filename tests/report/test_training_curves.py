@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -94,31 +92,6 @@ def test_very_different_numbers_of_epochs_share_a_logarithmic_axis(found, tmp_pa
     assert {ax.get_xscale() for ax in found.pictures[1].figure.axes} == {"log"}
     near = write(make_study(tmp_path / "near", ("pbp",), ("boston",), 2), usual)
     assert {ax.get_xscale() for ax in drawn(near).pictures[0].figure.axes} == {"linear"}
-
-
-def test_both_pages_show_them(folder):
-    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    section = re.search(r'<section id="training">.*?</section>', page, re.DOTALL).group()
-    assert section.count("<img") == 3
-    assert '<a href="#training">Training curves</a>' in page
-    plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
-    assert "![training-noise_deviation](figures/training-noise_deviation.svg)" in plain
-
-
-@pytest.mark.usefixtures("undrawn_figures")
-def test_without_any_there_is_no_section(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    build([folder])
-    assert "Training curves" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
-
-
-def test_curves_follow_their_cells_into_a_merged_report(folder, tmp_path, make_study):
-    other = make_study(tmp_path / "t", ("pbp",), ("boston", "yacht"), 3, seed=1)  # another pbp
-    write(other, lambda row: {"noise_deviation": [0.9, 0.8 - 0.1 * row["split"]]})
-    noise = drawn(folder, other, all_figures=True).pictures[1]
-    found = lines(axes(noise)["boston (3 splits)"])
-    assert found.keys() == {"pbp [s]", "vi", "pbp [t]"}
-    np.testing.assert_allclose(found["pbp [t]"].get_ydata(), [0.9, 0.7])
 
 
 def test_curves_without_a_finite_value_report_too(tmp_path, make_study):

@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from ep_bench.estimator import Estimator
+from ep_bench.experiments.method_entries import Options
 from ep_bench.types import Rows
 
 
-class ChainOptions(BaseModel):
+class ChainOptions(Options):
     """Options of the chains, as those of ``gp_t``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     chains: PositiveInt = Field(2, description="independent chains")
     warmup: NonNegativeInt = Field(300, description="warm-up iterations per chain")

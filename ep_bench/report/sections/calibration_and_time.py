@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench.convergence import mark_note
@@ -30,8 +28,6 @@ from ep_bench.types import Array
 
 ORDER = 90
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
-LEVELS = {"coverage50": 0.5, "coverage90": 0.9, "coverage95": 0.95}
-TALLEST = 3.0  # frequency at which bars of the PIT histogram are cut
 
 
 def sections(report: ReportContext) -> list[Section]:
@@ -40,8 +36,6 @@ def sections(report: ReportContext) -> list[Section]:
         [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, CPU_TIMES)
     )
     pictures = [calibration_figure(known, report.labels, report.styles)] if known else []
-    covered = [table for table in known if table.score.name in LEVELS]
-    pictures += [pit_histogram(covered, report.labels)] if len(covered) == len(LEVELS) else []
     pictures += [time_figure(times, report.labels, report.styles)] if times else []
     notes = report.time_notes if times else []
     title = "Calibration and time" if known else "Time"
@@ -73,61 +67,6 @@ def calibration_figure(
     return finish(
         figure, "calibration", caption + mark_note({labels[method].removeprefix(method) for method in methods})
     )
-
-
-def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Picture:
-    """Return one folded histogram of the PIT per method, from the coverage of the central 50, 90 and 95 % intervals."""
-    methods, common = _all_methods(tables), _common(tables)
-    columns = min(len(methods), 8)
-    rows = -(-len(methods) // columns)
-    edges = np.array([0.0, *LEVELS.values(), 1.0])
-    partial = [method for method in methods if method not in common.methods]
-    starred = {method: labels[method] + " *" * (method in partial) for method in methods}
-    names = ["\n".join(textwrap.wrap(starred[method], 15)) for method in methods]
-    above = 0.15 + 0.13 * max(name.count("\n") + 1 for name in names)
-    with mpl.rc_context(STYLE):
-        width, height = max(0.55 + 1.15 * columns, 3.0), rows * (0.75 + above + 0.2) + 0.3
-        figure = Figure(figsize=(width, height))
-        for place, (method, name) in enumerate(zip(methods, names, strict=True)):
-            row, column = divmod(place, columns)
-            bottom = height - (row + 1) * (0.75 + above + 0.2) + 0.2
-            ax = figure.add_axes(((0.5 + 1.15 * column) / width, bottom / height, 0.95 / width, 0.75 / height))
-            _histogram(ax, _density(tables, method, common, edges), edges)
-            ax.set_title(name, fontsize=7.5)
-            ax.set_yticks([0, 1, 2], ["0", "1", "2"] if column == 0 else [])
-            ax.set_xticks([0.0, 0.5, 0.9], ["0", ".5", ".9"] if place + columns >= len(methods) else [])
-        figure.text(0.06 / width, 0.5, "relative frequency", rotation=90, ha="left", va="center")
-        figure.text(0.5, 0.03 / height, "central fraction of the predictive distribution", ha="center", va="bottom")
-    caption = (
-        "Histogram of the probability integral transform (PIT), folded at the median: test data by the smallest "
-        f"central interval that contains them. The intervals are {', '.join(f'{100 * v:g}' for v in LEVELS.values())} "
-        f"and 100 %; the expected frequency is 1 (dashed). Mean over {_words(common)}. A bar on the right "
-        f"above 1: intervals are too narrow. Bars are cut at {TALLEST:g}, with their value."
-        + " *: not complete there; mean over the data sets that it has."
-        * bool(partial)
-    )
-    return finish(figure, "pit-histogram", caption)
-
-
-def _density(tables: Sequence[ScoreTable], method: str, common: CommonSets, edges: Array) -> Array:
-    """Return the frequencies (4,) of the PIT between the central intervals, relative to the expected ones."""
-    covered = [math.nan] * len(tables)
-    for place, table in enumerate(tables):
-        if method in table.methods:
-            own = table.mean[:, table.methods.index(method)]
-            rows = _rows(table, common) if method in common.methods else list(np.flatnonzero(~np.isnan(own)))
-            covered[place] = float(own[rows].mean()) if rows else math.nan
-    return np.asarray(np.diff([0.0, *covered, 1.0]) / np.diff(edges))
-
-
-def _histogram(ax: Axes, density: Array, edges: Array) -> None:
-    shown = np.minimum(density, TALLEST)
-    ax.bar(edges[:-1], shown, np.diff(edges), align="edge", color="0.75", edgecolor="black", linewidth=0.6)
-    ax.axhline(1.0, color="black", linewidth=0.7, linestyle="--")
-    ax.set(xlim=(0.0, 1.0), ylim=(0.0, TALLEST))
-    tall = [f"{value:.1f}" for value in density if value > TALLEST]
-    if tall:
-        ax.text(0.88, 0.92 * TALLEST, ", ".join(tall), fontsize=7, ha="right", va="top")
 
 
 def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:

@@ -19,7 +19,7 @@ from ep_bench.report import chain_figures
 from ep_bench.report.chain_figures import MonitoredDraws
 from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.sections.training_curves import lower_first, trace_order, trace_words
+from ep_bench.report.sections.training_curves import trace_order, trace_words
 from ep_bench.results import curves
 from ep_bench.results.cell_curves import Entry
 from ep_bench.types import Array
@@ -145,32 +145,23 @@ def sections(report: ReportContext) -> list[Section]:
     found = collect(report.merged, report.curves)
     if not found:
         return []
-    lines: list[str] = []
     pictures: list[Picture] = []
     for method in dict.fromkeys(one.method for one in found if report.draws_all):
         monitored = [draws for one in found if one.method == method for draws in one.monitored]
-        lines += _constant_lines(method, [draws for draws in monitored if not draws.moves()])
         pictures += chain_figures.several(method, [draws for draws in monitored if draws.moves()])
-    lines += [] if report.draws_all else [NOT_DRAWN]
-    return [Section("chains", "Markov chains", lines, pictures, tables(found), tables_first=True)]
+    lines = [] if report.draws_all else [NOT_DRAWN]
+    return [Section("chains", "Markov chains", lines, pictures, _tables(found), tables_first=True)]
 
 
-def tables(found: Sequence[ChainDiagnostics]) -> list[Table]:
-    """Return the table of the main diagnostics, and a folded one of all others."""
-    known = {name for one in found for name in one.numbers if one.has(name)}
-    main = [name for name in MAIN if name in known]
-    further = sorted(known - set(main))
-    shown = [_table(found, main, CAPTION)] if main else []
-    return [*shown, *([_table(found, further, folded="Further diagnostics of the chains")] if further else [])]
-
-
-def _table(found: Sequence[ChainDiagnostics], names: Sequence[str], caption: str = "", folded: str = "") -> Table:
+def _tables(found: Sequence[ChainDiagnostics]) -> list[Table]:
+    """Return the table of the diagnostics that some chains have."""
+    names = [name for name in MAIN if any(one.has(name) for one in found)]
     head = ["method", "data set", "splits", *(title(name) for name in names)]
     rows: list[list[Any]] = [
         [one.method, one.dataset, item(str(one.splits), one.splits), *(_entry(one, name) for name in names)]
         for one in found
     ]
-    return Table(head, rows, caption, folded)
+    return [Table(head, rows, CAPTION)] if names else []
 
 
 def _entry(one: ChainDiagnostics, name: str) -> Item:
@@ -185,14 +176,3 @@ def _entry(one: ChainDiagnostics, name: str) -> Item:
     if one.count(name) < one.splits:
         small.append(f"{one.count(name)} of {one.splits} splits")
     return item(text + mark(name, worst), median, small=", ".join(small))
-
-
-def _constant_lines(method: str, found: Sequence[MonitoredDraws]) -> Iterator[str]:
-    """Yield one line for each quantity without two different finite values."""
-    datasets: dict[tuple[str, str], list[str]] = {}
-    for one in found:
-        known = one.values[np.isfinite(one.values)]
-        state = f"is {known[0]:g} in every draw" if len(known) else "has no finite draw"
-        datasets.setdefault((one.title, state), []).append(one.dataset)
-    for (title, state), names in datasets.items():
-        yield f"{method}: {lower_first(title)} {state} on {', '.join(names)}; no figure."

@@ -6,11 +6,10 @@ Ranks over a single data set are no averages, so that it then has the means inst
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,12 +21,16 @@ from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import score_table_formats as formats
 from ep_bench.report.context import ReportContext
-from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
-from ep_bench.report.merge import independent_draws
+from ep_bench.report.leaderboard import CENTRAL, Leaderboard, LeaderboardRow
 from ep_bench.report.summary import ScoreTable
 
 ORDER = 10
 NOT_RANKED = "–"
+EXPLAINED = (
+    f"The interval of a rank contains the central {CENTRAL:.0%} of bootstrap resamples; it is no confidence interval. "
+    f"Loss is the mean difference (nats) or relative difference from the best ranked mean of each data set, of those "
+    f"without {DAGGER} if there are any."
+)
 COUNTS = "number counts"  # classes of the style sheet: numbers in words, which may wrap
 
 
@@ -37,65 +40,10 @@ def sections(report: ReportContext) -> list[Section]:
     if not boards or len(report.merged.methods) < 2:
         return []
     shown = [_table(board, report, folded=place > 0) for place, board in enumerate(boards)]
-    lines = [*_lines(boards[0], report), *_facts(boards[0])]
+    lines = list(_lines(boards[0], report))
     pictures = [chart(boards[0], report.styles)] if has_losses_and_times(boards[0]) else []
-    details = Section(
-        "coverage", "Pairs and splits", tables=[*_pairwise(boards[0], report), _coverage(report, boards[0])]
-    )
-    return [
-        Section(
-            "leaderboard", "Leaderboard", lines, pictures, shown, report.time_notes, tables_first=True, parts=[details]
-        )
-    ]
-
-
-def _facts(board: Leaderboard) -> Iterator[str]:
-    """Yield where the reasons of explained differences are, if there are any."""
-    if any(row.accepted for row in board.rows):
-        yield "Published numbers: the section of published numbers has the reasons of explained differences."
-
-
-def _pairwise(board: Leaderboard, report: ReportContext) -> Iterator[Table]:
-    """Yield the folded matrix of wins, ties and losses of the ranked methods over the ranked data sets."""
-    labels = {row.method: row.label for row in board.ranked}
-    methods = list(labels)
-    if len(methods) < 2:
-        return
-    table = report.table_of(board.score)
-    rows = [table.datasets.index(name) for name in board.datasets]
-    means = table.mean[np.ix_(rows, [table.methods.index(name) for name in methods])]
-    signed = means if board.score.better == "higher" else -means
-    body: list[list[Any]] = []
-    for j, method in enumerate(methods):
-        counts = [[int((sign * gap > 0).sum()) for sign in (1, -1)] for gap in (signed[:, [j]] - signed).T]
-        texts = [f"{wins}–{len(rows) - wins - losses}–{losses}" for wins, losses in counts]
-        cells = [item(text, counts[k][0]) if k != j else item("") for k, text in enumerate(texts)]
-        body.append([labels[method], *cells])
-    caption = (
-        f"Wins–ties–losses of the row against the column by {board.score.inline}, over {len(rows)} data sets "
-        f"({', '.join(board.datasets)}). Tests of pairs are below the ranks"
-    )
-    yield Table(["", *labels.values()], body, caption, "Pairwise wins, ties and losses")
-
-
-def _coverage(report: ReportContext, board: Leaderboard) -> Table:
-    """Return the folded table of finished splits by method and data set."""
-    table = report.table_of(board.score)
-    rows = [
-        [report.label(method), *(_finished(table, i, j) for i in range(len(table.datasets)))]
-        for j, method in enumerate(table.methods)
-    ]
-    caption = (
-        f"Splits with a {board.score.inline}, of those planned by any method. Empty: not planned. {DAGGER}: some "
-        "splits have not converged"
-    )
-    return Table(["method", *table.datasets], rows, caption, "Finished splits by method and data set")
-
-
-def _finished(table: ScoreTable, i: int, j: int) -> Item:
-    if not table.planned[i, j]:
-        return item("", "")
-    return item(f"{table.n[i, j]}/{table.plan[i]}{table.converged[i][j].mark}", float(table.n[i, j] / table.plan[i]))
+    notes = report.time_notes
+    return [Section("leaderboard", "Leaderboard", lines, pictures, shown, notes, tables_first=True)]
 
 
 def has_losses_and_times(board: Leaderboard) -> bool:
@@ -158,13 +106,7 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
     if not board.ranked:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
-    if board.is_single:
-        yield _best(board, report)
-        kind = "" if board.score.better == "higher" else "relative "
-        yield f"Loss is the {kind}difference from the best ranked method."
-    else:
-        yield _lowest(board)
-        yield _interval_and_loss(board, report)
+    yield EXPLAINED
     marks = {row.mark for row in board.rows}
     where = "" if board.is_single else " of the ranked data sets (of all, without a rank)"
     if DAGGER in marks:
@@ -177,65 +119,12 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         yield f"The log-likelihood has no upper bound on {names}: {ranked}compare by CRPS there."
 
 
-def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
-    """Return what the intervals of ranks and the losses are."""
-    draws = set(board.datasets) <= independent_draws(report.merged)
-    drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
-    interval = (
-        ""
-        if math.isnan(board.ranked[0].low)
-        else (
-            f"The interval of a rank contains the central {CENTRAL:.0%} of {RESAMPLES:,} resamples of {drawn} with "
-            "replacement"
-            + (", expanded for few data sets. " if board.resamples_datasets else "; for these data sets only. ")
-            + ("" if draws else "Splits overlap: their variance is that of the paired test. ")
-            + "It is no confidence interval: resampled ranks of close methods tend to the middle."
-        )
-    )
-    best = f"from the best ranked mean of each data set, of those without {DAGGER} if there are any"
-    loss = (
-        f"Loss is the mean difference in nats {best}."
-        if board.score.better == "higher"
-        else f"Loss is the relative difference {best}, by the geometric mean of the ratios, without data sets on which "
-        "a score is 0."
-    )
-    return f"{interval.strip()} {loss}".strip()
-
-
-def _best(board: Leaderboard, report: ReportContext) -> str:
-    """Return the method with the best mean on the only data set in one sentence."""
-    table = report.table_of(board.score)
-
-    def words(row: LeaderboardRow) -> str:
-        return f"{row.label} ({_mean(row.method, board, table)['text']})"
-
-    return _named(board, f"Best by {board.score.inline} on {board.datasets[0]}", words)
-
-
 def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
     """Return mean and standard error of a ranked method on the only data set."""
     i, j = table.datasets.index(board.datasets[0]), table.methods.index(method)
     places = formats.places_by_dataset(table)[i]
     error = f" ± {formats.number(table.stderr[i, j], places)}" if table.n[i, j] > 1 else ""
     return item(with_minus(formats.number(table.mean[i, j], places)) + error, float(table.mean[i, j]))
-
-
-def _lowest(board: Leaderboard) -> str:
-    """Return the method with the lowest average rank in one sentence."""
-
-    def words(row: LeaderboardRow) -> str:
-        interval = "" if math.isnan(row.low) else f", interval {row.low:.1f} to {row.high:.1f}"
-        return f"{row.label} ({row.rank:.2f}{interval})"
-
-    return _named(board, f"Lowest average rank by {board.score.inline}", words)
-
-
-def _named(board: Leaderboard, title: str, words: Callable[[LeaderboardRow], str]) -> str:
-    """Return the sentence that names the best method; a method that has not converged is not called the best."""
-    if board.best is not None:
-        return f"Bold: {title[0].lower()}{title[1:]}, {words(board.best)}."
-    lowest = min(board.ranked, key=lambda row: row.rank)
-    return f"{title}: {words(lowest)}, which has not converged on every split. No method is named as the best."
 
 
 def subset_text(board: Leaderboard) -> str:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
-from scipy import stats
 
 from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import method_axis, strokes
@@ -23,11 +19,10 @@ from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import LETTER, STYLE, finish
 from ep_bench.report.context import ReportContext
-from ep_bench.report.group_ranks import HOLDS, RankedPair, RankGroupResult, RankGroupScore
+from ep_bench.report.group_ranks import RankedPair, RankGroupResult, RankGroupScore
 from ep_bench.report.sections.ranks import friedman_line, withheld_lines
 from ep_bench.report.significance import ALPHA
 from ep_bench.report.summary import DATASETS
-from ep_bench.results.spreadsheets import harmless
 
 ORDER = 50
 ROW = 0.24  # inches per method: two lines of marks
@@ -165,46 +160,23 @@ def sections(report: ReportContext) -> list[Section]:
     if not groups:
         return []
     parts = [_part(place, group, report.styles) for place, group in enumerate(groups, 1)]
-    files = {"orders.csv": orders_csv(groups)} if any(group.standings for group in groups) else {}
-    return [Section("groups", "Ranks by group of methods", parts=parts, files=files)]
+    return [Section("groups", "Ranks by group of methods", parts=parts)]
 
 
 def _part(place: int, group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Section:
     """Return a group's figures and tables, or why there are none."""
     tables = [_averages(group, standing) for standing in group.standings]
     tables += [_orders(group, standing) for standing in group.standings if _listed_pairs(group, standing)]
-    notes = [line for standing in group.standings for line in _lines(group, standing)]
+    notes = [line for standing in group.standings for line in _lines(standing)]
     pictures = [rank_figure(group, styles)] if group.standings else []
     return Section(f"group-{place}", group.name, pictures=pictures, tables=tables, notes=[*notes, *group.notes])
 
 
-def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
-    """Return the blocks and tests of a score, and the agreement with the published order."""
-    counts = ", ".join(f"{name} {count}" for name, count in standing.splits.items())
-    lines = [f"{standing.score.title}: blocks by data set: {counts}. {friedman_line(standing.tested)}"]
-    if standing.published_ranks is not None:
-        published = standing.published_ranks.mean_ranks
-        lines.append(_tally(group, standing, published))
-    withheld = withheld_lines([standing.tested])
-    return [*lines, *(f"{standing.score.title}: {line[0].lower()}{line[1:]}" for line in withheld)]
-
-
-def _tally(group: RankGroupResult, standing: RankGroupScore, published: Mapping[str, float]) -> str:
-    """Return how many of all pairs have the published order; pairs with a disputed column are counted separately."""
-    methods, ours = standing.ordered(), standing.tested.mean_ranks
-    parts = []
-    for disputed in (False, True):
-        orders = [o for o in standing.orders() if bool({o.first, o.second} & group.disputed) is disputed]
-        if orders:
-            found = Counter(order.verdict for order in orders)
-            words = ", ".join(
-                f"{count} {'hold' if verdict == HOLDS else verdict}" for verdict, count in sorted(found.items())
-            )
-            kind = "with a disputed column" if disputed else "without disputed columns"
-            parts.append(f"{len(orders)} {kind}: {words}")
-    tau = stats.kendalltau([published[m] for m in methods], [ours[m] for m in methods]).statistic
-    head = f"{standing.score.title}, pairs in the order of {group.source}"
-    return f"{head}: {'; '.join(parts)}. Kendall's tau of the average ranks: {tau:.2f}."
+def _lines(standing: RankGroupScore) -> list[str]:
+    """Return the test of a score, or why pairs are not compared."""
+    name = standing.score.title
+    withheld = (f"{name}: {line[0].lower()}{line[1:]}" for line in withheld_lines([standing.tested]))
+    return [f"{name}: {friedman_line(standing.tested)}", *withheld]
 
 
 def _averages(group: RankGroupResult, standing: RankGroupScore) -> Table:
@@ -265,33 +237,3 @@ def _orders(group: RankGroupResult, standing: RankGroupScore) -> Table:
 
 def _fraction(fraction: float, n: int) -> Item:
     return item(f"{fraction * n:g} of {n}", fraction)
-
-
-def orders_csv(found: Sequence[RankGroupResult]) -> str:
-    """Return all pairs of all groups as CSV, one line per score and pair."""
-    lines = [
-        {
-            "group": group.name,
-            "source": group.source,
-            "score": standing.score.name,
-            "first": order.first,
-            "second": order.second,
-            "disputed": int(bool({order.first, order.second} & group.disputed)),
-            "published_difference": order.published,
-            "difference": order.ours,
-            "critical_difference": order.cd,
-            "tested_blocks": standing.tested.n,
-            "blocks": standing.blocks.n,
-            "datasets": standing.datasets.n,
-            "published_ahead": order.ahead[0],
-            "ahead_datasets": order.ahead[1],
-            "ahead_blocks": order.ahead[2],
-            "order": order.verdict,
-        }
-        for group in found
-        for standing in group.standings
-        for order in standing.orders()
-    ]
-    out = io.StringIO()
-    pd.DataFrame(lines).round(6).map(harmless).to_csv(out, index=False, lineterminator="\n")
-    return out.getvalue()

@@ -27,7 +27,6 @@ from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies, cpu_seconds
 from ep_bench.report.scores import BY_NAME, Score
-from ep_bench.report.sections.ranks import DIFFERENT
 from ep_bench.results import row_scores
 from ep_bench.types import Array
 
@@ -36,6 +35,7 @@ DRAWS, BLOCK = 4000, 250  # draws of the bootstrap, and draws per block
 CENTRAL = 0.95  # probability of the intervals
 # The score of a data point and the name of its mean. Data sets of the other task have none of these.
 SCORES = (("ll", "ll"), ("ae", "mae"), ("ll", "ll-classes"), ("error", "error_rate"))
+DIFFERENT = " ≠"  # marks differences whose interval excludes 0
 METRIC = "cputime-relative-"
 
 
@@ -193,26 +193,13 @@ def sections(report: ReportContext) -> list[Section]:
         for score, means in score_means(merged, reference):
             pictures.append(_picture(means, score, reference, report))
             tables.append(_table(means, score, reference, report))
-        notes += [*_unconverged_reference(report, reference), *_repeated_points(report)] if tables else []
+        notes += _repeated_points(report) if tables else []
     times = relative_times(merged, unit) if unit in merged.methods else None
     tables += [_times(times)] if times else []
     if not pictures and not tables:
         return []
     notes += report.time_notes if times else []
     return [Section("compared", "Comparison per data point", (), pictures, tables, notes)]
-
-
-def _unconverged_reference(report: ReportContext, reference: str) -> list[str]:
-    """Return a warning if the reference has not converged on every split."""
-    found = [
-        f"{splits.shortfall} on {dataset}"
-        for (method, dataset), splits in report.merged.convergence.items()
-        if method == reference and splits.shortfall
-    ]
-    if not found:
-        return []
-    where = f"The reference {report.label(reference)} has not converged on every split ({', '.join(found)})"
-    return [f"{where}: differences from it are not differences from the exact posterior distribution."]
 
 
 def _repeated_points(report: ReportContext) -> list[str]:

@@ -18,7 +18,6 @@ from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.report import score_table_formats as formats
 from ep_bench.report.context import ReportContext
-from ep_bench.report.merge import few_target_values
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking, ScoreTable
 from ep_bench.types import Task
@@ -41,17 +40,7 @@ def sections(report: ReportContext) -> list[Section]:
     parts = [_part(report, one) for one in report.scores]
     legend = formats.legend([one.table for one in report.scores])
     lead = _lead(set(report.merged.tasks().values()))
-    return [Section("scores", "Scores", [lead, *legend, *_few_values(report)], parts=parts)]
-
-
-def _few_values(report: ReportContext) -> list[str]:
-    """Return the warning about targets with few different values."""
-    few = few_target_values(report.merged)
-    if not few:
-        return []
-    sets = ", ".join(f"{name} ({values} values in {n:,} data points)" for name, (values, n) in few.items())
-    why = "A density can put narrow peaks on repeated values, so that the log-likelihood has no upper bound there."
-    return [f"Few target values: {sets}. {why} CRPS has the bound 0: compare by CRPS on these data sets."]
+    return [Section("scores", "Scores", [lead, *legend], parts=parts)]
 
 
 def _lead(tasks: Collection[Task]) -> str:
@@ -99,7 +88,7 @@ def _part(report: ReportContext, one: RankedScore) -> Section:
 def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str = "") -> Table:
     """Return a score table for a page. Methods are rows there, so that a data set's column can be sorted.
 
-    Incomplete entries are grey and have no value, so that they are sorted last. The Markdown has one row per data set.
+    Incomplete entries are grey and have no value, so that they are sorted last.
     """
     head = ["method", *([f"average rank (N = {ranking.count})"] if ranking else []), *table.datasets]
     decimals = formats.places_by_dataset(table)
@@ -112,7 +101,7 @@ def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str =
     caption = formats.caption(table)
     if ranking and len(ranking.datasets) < len(table.datasets):
         caption += f". Average ranks are those over {', '.join(ranking.datasets)}"
-    return Table(head, rows, caption, folded, formats.markdown(table, ranking, full=False))
+    return Table(head, rows, caption, folded)
 
 
 def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:

@@ -123,14 +123,13 @@ CAPTION = (
     "Options with the best score on the validation data: median over splits (and range) of numbers, frequencies of "
     "other choices"
 )
-SCORE_NAMES = {"ll": "mean log-likelihood", "rmse": "RMSE", "error_rate": "error rate"}
 Group = tuple[str, str]  # method, data set
 
 
 def _tuned(report: ReportContext) -> list[Section]:
     """Return the tuned options, if any method is tuned."""
     lines, rows = collect(report.merged)
-    if not lines:
+    if not (lines or rows):
         return []
     items = [
         [*row[:3], item(row[3], kind="text"), item(row[4], kind="text"), item(row[5], float(row[5]))] for row in rows
@@ -151,7 +150,7 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
         return [], []
     known = {key: search for entry in merged.curves.tuned for key, search in entry["cells"].items()}
     found = {group: [known[key] for key in keys if key in known] for group, keys in groups.items()}
-    lines = [*_budgets(groups, wanted), *_failures(found)]
+    lines = list(_failures(found))
     count, stored = sum(map(len, groups.values())), sum(map(len, found.values()))
     if stored < count:
         lines.append(f"The chosen options of {stored or 'none'} of {count} tuned cells are stored.")
@@ -159,18 +158,6 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
         row for group, searches in found.items() for row in _rows(group, searches, wanted[groups[group][0]]["space"])
     ]
     return lines, rows
-
-
-def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line per tuning budget, with its methods."""
-    methods: dict[str, dict[str, None]] = {}
-    for (method, _), keys in groups.items():
-        tune = wanted[keys[0]]
-        score = SCORE_NAMES[tune["score"]]
-        budget = f"{tune['trials']} trials on {100 * tune['fraction']:g} % of the training data, by {score}"
-        methods.setdefault(budget, {})[method] = None
-    for budget, names in methods.items():
-        yield f"{budget}: {', '.join(names)}."
 
 
 def _failures(found: Mapping[Group, Sequence[Mapping[str, Any]]]) -> Iterator[str]:

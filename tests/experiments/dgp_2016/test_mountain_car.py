@@ -166,9 +166,9 @@ def test_the_composition_of_the_layers_is_the_prediction(folder: Path) -> None:
 def test_the_report_draws_it(folder: Path) -> None:
     build([folder])
     assert (folder / "report" / "figures" / "mountain-car-car.svg").exists()
-    text = (folder / "report" / "report.md").read_text()
+    text = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "201 × 201 nodes" in text
-    assert "| DGP |" in text
+    assert ">DGP<" in text
 
 
 ONE = mountain_car.Config.model_validate(

@@ -149,7 +149,7 @@ def test_the_report_draws_it(tmp_path: Path) -> None:
     build([folder])
     for name in ("additive-effects-case", "additive-effects-weights-case"):
         assert (folder / "report" / "figures" / f"{name}.svg").exists()
-    assert "| network |" in (folder / "report" / "report.md").read_text()
+    assert ">network<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[s
 def test_the_report_draws_it(folder: Path) -> None:
     build([folder])
     assert (folder / "report" / "figures" / "discontinuity-case.svg").exists()
-    assert "| NN-EP |" in (folder / "report" / "report.md").read_text()
+    assert ">NN-EP<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_failed_method_has_a_reason_and_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:

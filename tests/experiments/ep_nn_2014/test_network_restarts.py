@@ -88,7 +88,7 @@ def test_the_summary_is_empty_if_all_fits_fail(monkeypatch: pytest.MonkeyPatch) 
 def test_the_report_draws_it(folder: Path) -> None:
     build([folder])
     assert (folder / "report" / "figures" / "network-restarts-few.svg").exists()
-    assert "| friedman1 | ARD |" in (folder / "report" / "report.md").read_text()
+    assert ">friedman1</th><td>ARD<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_invalid_options_are_reported() -> None:

@@ -85,4 +85,4 @@ def test_the_studies_are_drawn(tmp_path: Path) -> None:
             or f"{name.replace('_', '-')}-{name.replace('_', '-')}.svg" in written
         )
         if name == "fixed_times":
-            assert "published" in written["report.md"].read_text(encoding="utf-8")
+            assert "published" in written["report.html"].read_text(encoding="utf-8")

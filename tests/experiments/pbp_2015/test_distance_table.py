@@ -94,13 +94,11 @@ def test_the_figure_shows_the_reference_first(folder: Path) -> None:
     np.testing.assert_allclose(slopes, [3.0, 1.0, 2.0])  # every title is above its own mean
 
 
-def test_both_pages_have_the_table(folder: Path) -> None:
+def test_the_page_has_the_table(folder: Path) -> None:
     build([folder])
-    lines = (folder / "report" / "report.md").read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("| method | W1"))
-    assert lines[start - 2].startswith("Distance from HMC, the reference")
-    assert lines[start + 2].startswith("| **HMC** (reference) | 0 | 0 | 0 | 1.70 |")
-    assert lines[start + 3].startswith("| near | 0.250 | 0.250 | 0.250 | 1.74 (+0.0421) |")
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "Distance from HMC, the reference" in page
+    assert ">1.74 <small>+0.0421</small>" in page
     page = (folder / "report" / "report.html").read_text()
     assert page.index("W1 whole grid") < page.index("rmse inside")
     assert re.search(r"<td class=n>12\.3\d*</td>", page)

@@ -13,8 +13,9 @@ import math
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from ep_bench.experiments.method_entries import Options
 from ep_bench.methods.bb_alpha.linear import fit_linear
 from ep_bench.types import Array
 
@@ -24,10 +25,8 @@ LIMIT = 2.0  # alpha is below the number of data points
 Alpha = Annotated[float, Field(gt=0, lt=LIMIT)]
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     noise_variance: float = Field(1.0, gt=0, description="sigma^2 (figures 1 to 4: 1)")
     alphas: tuple[Alpha, ...] = Field(

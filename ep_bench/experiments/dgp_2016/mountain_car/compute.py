@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics
-from ep_bench.experiments.method_entries import KnownNoiseMethod
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
 from ep_bench.predictions import Predictive
@@ -33,17 +33,14 @@ MARGIN = 0.1  # of the hidden space drawn around the states, relative to their r
 Mask = NDArray[np.bool_]
 
 
-def _entry(label: str, **options: Any) -> KnownNoiseMethod:
-    return KnownNoiseMethod.model_validate({"use": "dgp_ep", "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     methods: tuple[KnownNoiseMethod, ...] = Field(
-        (_entry("GP", hidden=[], inducing=50), _entry("DGP", hidden=[2], inducing=50)),
+        (
+            KnownNoiseMethod.named("dgp_ep", "GP", hidden=[], inducing=50),
+            KnownNoiseMethod.named("dgp_ep", "DGP", hidden=[2], inducing=50),
+        ),
         min_length=1,
         description="method entries as in a study: use, label and options; only the layers of the first method with a "
         "hidden layer of two dimensions are drawn",

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ep_bench import data
 from ep_bench.experiments.ep_nn_2014.network_fits import (
@@ -38,7 +38,7 @@ from ep_bench.experiments.ep_nn_2014.network_fits import (
     rounded,
     unconverged,
 )
-from ep_bench.experiments.method_entries import ExperimentMethod
+from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array
 
 EMBEDDED = "additive"
@@ -55,10 +55,8 @@ def _entry(label: str, **options: Any) -> ExperimentMethod:
     return ExperimentMethod.model_validate({"use": "ep_nn", "label": label, **options})
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[ExperimentMethod, ...] = Field(
         (

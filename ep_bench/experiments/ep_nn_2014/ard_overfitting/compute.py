@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import PRUNED, USED
 from ep_bench.experiments.ep_nn_2014.network_fits import (
@@ -39,25 +39,19 @@ from ep_bench.experiments.ep_nn_2014.network_fits import (
     rounded,
     unconverged,
 )
-from ep_bench.experiments.method_entries import ExperimentMethod
+from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array
 
 CENTRES, VALUES = (1.0, 0.0, -1.0), (1.0, 0.0, 0.8)  # of the clusters: coordinates in both inputs, and values of f
 
 
-def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
-    return ExperimentMethod.model_validate({"use": use, "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[ExperimentMethod, ...] = Field(
         (
-            _entry("gp", "GP-ARD", kernel="nn", prior="none"),
-            _entry(
+            ExperimentMethod.named("gp", "GP-ARD", kernel="nn", prior="none"),
+            ExperimentMethod.named(
                 "ep_nn", "NN-EP", hidden=[10], prior="laplace", linear_units=1, scale_mean=2.0 * math.log(0.1),
                 scale_deviation=1.5, noise_mean=2.0 * math.log(0.05), noise_deviation=1.5,
             ),

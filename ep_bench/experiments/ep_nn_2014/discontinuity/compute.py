@@ -25,33 +25,27 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ep_bench import data
 from ep_bench.experiments.ep_nn_2014.network_fits import NetworkFit, fitted, noise_deviation, rounded, unconverged
-from ep_bench.experiments.method_entries import ExperimentMethod
+from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array
 
 NAME, HALF_WIDTH, LEVEL = "step", 2.0, 1.0  # embedded data set; ranges of inputs and f are symmetric around 0
 NOISE = 0.1  # standard deviation, as in the embedded data set
 
 
-def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
-    return ExperimentMethod.model_validate({"use": use, "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[ExperimentMethod, ...] = Field(
         (
-            _entry(
+            ExperimentMethod.named(
                 "ep_nn", "NN-EP", hidden=[10], prior="laplace", scale_mean=2.0 * math.log(0.01), scale_deviation=2.5,
                 noise_mean=2.0 * math.log(0.05), noise_deviation=2.0,
             ),
-            _entry("gp", "GP", kernel="nn", prior="none"),
+            ExperimentMethod.named("gp", "GP", kernel="nn", prior="none"),
         ),
         min_length=1,
         max_length=4,

@@ -18,14 +18,15 @@ import time
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt, field_validator
 
 from ep_bench import data
 from ep_bench.estimator import warm_up
+from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.ep_nn_2014 import CLOSE
 from ep_bench.experiments.ep_nn_2014.network_fits import NetworkFit, fitted, rounded
 from ep_bench.experiments.ep_nn_2014.network_restarts.compute import scores
-from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
+from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array, Dataset, SplitScheme
 
 
@@ -33,12 +34,10 @@ def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
     return ExperimentMethod.model_validate({"use": use, "label": label, "hidden": [10], **options})
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dataset: str = Field("boston", description="regression data set (section 4.4: Housing)")
+    dataset: SetName = Field("boston", description="regression data set (section 4.4: Housing)")
     folds: PositiveInt = Field(10, description="folds of the scheme (section 4.4: 10)")
     shown: PositiveInt = Field(2, description="number of folds that are computed; ours")
     methods: tuple[ExperimentMethod, ...] = Field(
@@ -65,12 +64,6 @@ class Config(BaseModel):
     samples: tuple[PositiveInt, ...] = Field(
         (2, 5, 10, 20, 50, 100, 200), min_length=2, description="draws per chain, after as many draws of warm-up; ours"
     )
-
-    @field_validator("dataset")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        refuse_unknown("unknown data set", name, data.names())
-        return name
 
     @field_validator("sweeps", "samples")
     @classmethod

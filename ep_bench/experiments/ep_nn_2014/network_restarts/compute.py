@@ -16,39 +16,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt
 
 from ep_bench import data
+from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.ep_nn_2014.network_fits import NetworkFit, fitted, rounded
-from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
+from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array
 
 MEASURES = ("rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged")  # of each fit, in this order
 
 
-class RestartedDataset(BaseModel):
+class RestartedDataset(Options):
     """A data set, and the number of fits per method."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
+    name: SetName
     restarts: PositiveInt = 50
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        refuse_unknown("unknown data set", name, data.names())
-        return name
 
-
-def _entry(label: str, **options: Any) -> ExperimentMethod:
-    return ExperimentMethod.model_validate({"use": "ep_nn", "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: tuple[RestartedDataset, ...] = Field(
         tuple(RestartedDataset(name=name) for name in ("boston", "yacht", "concrete", "energy", "wine")),
@@ -56,7 +43,10 @@ class Config(BaseModel):
         description="regression data sets with their numbers of restarts; ours",
     )
     methods: tuple[ExperimentMethod, ...] = Field(
-        (_entry("NN-EP-LA", prior="laplace"), _entry("NN-EP-ARD", prior="ard")),
+        (
+            ExperimentMethod.named("ep_nn", "NN-EP-LA", prior="laplace"),
+            ExperimentMethod.named("ep_nn", "NN-EP-ARD", prior="ard"),
+        ),
         min_length=1,
         max_length=4,
         description="method entries as in a study: use, label and options",

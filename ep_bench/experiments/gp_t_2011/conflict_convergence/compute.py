@@ -19,9 +19,10 @@ from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.experiments.gp_t_2011.conflict_examples import ExampleHyperparameters, covariances, example
+from ep_bench.experiments.method_entries import Options
 from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.double_loop import double_loop
 from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, log_evidence
@@ -33,10 +34,8 @@ MONITORED = 4  # sites, those of the first data points
 Updates = Literal["sequential", "parallel", "double_loop"]
 
 
-class Stage(BaseModel):
+class Stage(Options):
     """Sweeps of one kind, until convergence or a maximum number."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     updates: Updates
     damping: float = Field(
@@ -45,10 +44,8 @@ class Stage(BaseModel):
     sweeps: PositiveInt = Field(100, description="maximum number of sweeps, or of outer rounds of the double loop")
 
 
-class Scheme(BaseModel):
+class Scheme(Options):
     """A sequence of stages."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
     stages: tuple[Stage, ...] = Field(min_length=1)
@@ -59,10 +56,8 @@ def _plain(updates: Updates, damping: float = 1.0) -> tuple[Stage, ...]:
     return (Stage(updates=updates, damping=damping),)
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schemes: tuple[Scheme, ...] = Field(
         (

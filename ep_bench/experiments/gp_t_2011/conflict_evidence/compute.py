@@ -17,11 +17,12 @@ from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.gp_t_2011 import EXAMPLES
 from ep_bench.experiments.gp_t_2011.conflict_examples import Example, ExampleHyperparameters, covariances, example
+from ep_bench.experiments.method_entries import Options
 from ep_bench.methods.gp_t import annealing, ep, sweeps
 from ep_bench.methods.gp_t.sites import SiteModel, empty
 from ep_bench.types import Array
@@ -34,19 +35,15 @@ Power = Annotated[float, Field(gt=0, le=1)]
 Range = tuple[PositiveFloat, PositiveFloat]
 
 
-class Noise(BaseModel):
+class Noise(Options):
     """The parameters of an example's likelihood."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     scale: PositiveFloat
     nu: PositiveFloat
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     fractions: tuple[Power, ...] = Field(
         (1.0, 0.5), min_length=1, max_length=2, description="powers eta of the likelihood (figure 4: 1 and 0.5)"

@@ -17,13 +17,13 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT
 from ep_bench.experiments.gp_t_2011.conflict_examples import example, truth
-from ep_bench.experiments.method_entries import KnownNoiseMethod
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
 from ep_bench.methods.gp_t import sampling
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
@@ -36,10 +36,8 @@ def _entry(label: str, **options: Any) -> KnownNoiseMethod:
     return KnownNoiseMethod.model_validate({**FLAT, "label": label, **options})
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -51,15 +50,9 @@ def draw(results: ExperimentResults) -> list[Picture]:
         f"{DEVIATIONS:g} standard deviations of the latent function by {' and '.join(shown)}, and the true function. "
         f"Below: densities of f({MIDPOINT:g}), midway between the two; dotted lines mark their targets. Each method "
         f"has its own hyperparameters; {labels[0]}, the reference, averages over draws of them. Densities are cut at "
-        f"the top of the panel.{_mixing(results.summary)} As in figure 1 of {PAPER}, on examples of our own."
+        f"the top of the panel. As in figure 1 of {PAPER}, on examples of our own."
     )
     return [finish(figure, f"conflict-posteriors-{results.study}", caption)]
-
-
-def _mixing(summary: Sequence[Mapping[str, str]]) -> str:
-    """Return a sentence on R-hat of the samplers, empty if there is none."""
-    found = [float(row["r_hat"]) for row in summary if row.get("r_hat")]
-    return f" R-hat of f({MIDPOINT:g}) and of the hyperparameters is at most {max(found):.3f}." if found else ""
 
 
 def _regression(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None:

@@ -17,10 +17,11 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import Field, PositiveFloat
 from scipy.special import gammaln
 
 from ep_bench.experiments.gp_t_2011.conflict_examples import Example, ExampleHyperparameters, covariances, example
+from ep_bench.experiments.method_entries import Options
 from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.sites import SiteModel, empty, sites
 from ep_bench.types import Array
@@ -30,10 +31,8 @@ PAIR = 2  # contradicting observations, which come first
 Power = Annotated[float, Field(gt=0, le=1)]
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     fractions: tuple[Power, ...] = Field(
         (1.0, 0.5), min_length=1, max_length=3, description="powers eta of the two likelihoods (figure 2: 1 and 0.5)"

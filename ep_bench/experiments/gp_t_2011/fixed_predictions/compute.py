@@ -14,52 +14,37 @@ import time
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt
 
 from ep_bench import data
-from ep_bench.errors import UserError
 from ep_bench.estimator import Estimator, standardisation, warm_up
+from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.gp_t_2011.posterior_means import ChainOptions, posterior_means
-from ep_bench.experiments.method_entries import KnownNoiseMethod
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
 from ep_bench.types import Array, Rows, SplitScheme
 
 COLUMNS = ("mean", "deviation", "log_density")
 
 
-def _entry(label: str, **options: Any) -> KnownNoiseMethod:
-    return KnownNoiseMethod.model_validate({"use": "gp_t", "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dataset: str = Field("boston", description="name of the data set (figure 5: boston)")
+    dataset: SetName = Field("boston", description="name of the data set (figure 5: boston)")
     folds: int = Field(10, ge=2, description="folds of the cross-validation (section 6.1: 10)")
     chains: ChainOptions = Field(ChainOptions(), description="chains that determine the hyperparameters; ours")
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (
-            _entry("MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),
-            _entry("LA", inference="laplace"),
-            _entry("EP", inference="ep"),
-            _entry("fVB", inference="fvb"),
-            _entry("VB", inference="vb"),
+            KnownNoiseMethod.named("gp_t", "MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),
+            KnownNoiseMethod.named("gp_t", "LA", inference="laplace"),
+            KnownNoiseMethod.named("gp_t", "EP", inference="ep"),
+            KnownNoiseMethod.named("gp_t", "fVB", inference="fvb"),
+            KnownNoiseMethod.named("gp_t", "VB", inference="vb"),
         ),
         min_length=2,
         max_length=7,
         description="entries of gp_t; the first one is the reference (figure 5)",
     )
     rows: PositiveInt | None = Field(None, description="use only the first data points, for a quick trial")
-
-    @field_validator("dataset")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            data.card(name)
-        except UserError as error:
-            raise ValueError(str(error)) from None
-        return name
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:

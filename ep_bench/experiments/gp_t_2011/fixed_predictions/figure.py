@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ep_bench.experiments.gp_t_2011 import PAPER, chain_note
+from ep_bench.experiments.gp_t_2011 import PAPER
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
@@ -47,7 +47,6 @@ def draw(results: ExperimentResults) -> list[Picture]:
         "Predictions for all test points of the folds at the same hyperparameters: mean and standard deviation of the "
         f"latent function and predictive density of the observation, by each method against {labels[0]}; standardised "
         f"units. Dashed: both agree. As in figure 5 of {PAPER}."
-        + chain_note(results.summary, "r_hat_of_hyperparameters")
     )
     return [finish(figure, f"fixed-predictions-{results.study}", caption)]
 

@@ -16,43 +16,29 @@ import time
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator
+from pydantic import Field, PositiveFloat
 
 from ep_bench import data
 from ep_bench.covariances.hyperparameters import LIMITS
 from ep_bench.estimator import Estimator, standardisation, warm_up
+from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.gp_t_2011.posterior_means import ChainOptions, posterior_means
-from ep_bench.experiments.method_entries import KnownNoiseMethod
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
 from ep_bench.types import Rows, SplitScheme
 
 Triple = tuple[PositiveFloat, PositiveFloat, PositiveFloat]
 
 
-class TimedDataset(BaseModel):
+class TimedDataset(Options):
     """A data set, and the scheme whose first split provides the training data."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
+    name: SetName
     scheme: str = Field("kfold", pattern="^(kfold|holdout|standard)$")
     folds: int | None = Field(None, ge=2)
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in data.names():
-            raise ValueError(f"there is no data set {name!r}")
-        return name
 
-
-def _entry(label: str, use: str = "gp_t", **options: Any) -> KnownNoiseMethod:
-    return KnownNoiseMethod.model_validate({"use": use, "label": label, **options})
-
-
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: tuple[TimedDataset, ...] = Field(
         (
@@ -65,11 +51,11 @@ class Config(BaseModel):
     )
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (
-            _entry("LA1", inference="laplace"),
-            _entry("GA", use="gp"),
-            _entry("EP1", inference="ep"),
-            _entry("fVB1", inference="fvb"),
-            _entry("VB1", inference="vb"),
+            KnownNoiseMethod.named("gp_t", "LA1", inference="laplace"),
+            KnownNoiseMethod.named("gp", "GA"),
+            KnownNoiseMethod.named("gp_t", "EP1", inference="ep"),
+            KnownNoiseMethod.named("gp_t", "fVB1", inference="fvb"),
+            KnownNoiseMethod.named("gp_t", "VB1", inference="vb"),
         ),
         min_length=2,
         description="method entries; times are relative to the first (table 1)",

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from ep_bench import published
-from ep_bench.experiments.gp_t_2011 import PAPER, chain_note
+from ep_bench.experiments.gp_t_2011 import PAPER
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.axes import canvas, log_axis, points
 from ep_bench.plotting.page import Item, Picture, Table, item
@@ -46,7 +46,6 @@ def draw(results: ExperimentResults) -> list[Picture]:
         "Wall time on one core of one inference at fixed hyperparameters. Ticks: single configurations. Markers: means "
         "over the configurations at which every method finds a solution. Number at the right of a panel: "
         f"configurations at which a method finds none. As the third row of table 1 of {PAPER}."
-        + chain_note(results.summary, "r_hat")
     )
     return [finish(figure, f"fixed-times-{results.study}", caption)]
 

@@ -24,11 +24,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from ep_bench.errors import Failure, UserError
 from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
-from ep_bench.experiments.method_entries import SCORES, distinct_names, score_prediction
+from ep_bench.experiments.method_entries import SCORES, Options, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
 from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
 from ep_bench.types import Array
@@ -60,10 +60,8 @@ def _paper() -> tuple[Learner, ...]:
     )
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: RegressionSets = Field(
         SETS, min_length=1, validate_default=True, description="regression data sets; section 5.4: these nine"

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
@@ -31,7 +29,7 @@ from pydantic import (
 from ep_bench import data
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import distribution_distances
-from ep_bench.experiments.method_entries import KnownNoiseMethod, refuse_unknown
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options, refuse_unknown
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Dataset
 
@@ -39,10 +37,8 @@ if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (KnownNoiseMethod.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),

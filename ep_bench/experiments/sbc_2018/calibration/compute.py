@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from ep_bench.experiments.method_entries import Options
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters, joint_draws
 from ep_bench.methods.hmc.chain import HMCSchedule, run
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 QUANTITIES = ("first output", "second output", "noise deviation", "prior deviation", "log joint")
 
 
-class Case(BaseModel):
+class Case(Options):
     """A network and its prior, as options of the method."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
     activation: Literal["relu", "tanh", "probit"] = "relu"
@@ -47,10 +46,8 @@ class Case(BaseModel):
         return self
 
 
-class Config(BaseModel):
+class Config(Options):
     """Options of the experiment; the numbers are ours."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     cases: tuple[Case, ...] = Field(
         (

@@ -1,4 +1,4 @@
-"""Published numbers in score panels, and the folded histogram of the PIT."""
+"""The figures of times: methods are averaged over the same data sets."""
 
 from __future__ import annotations
 
@@ -8,20 +8,6 @@ import pytest
 from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import calibration_and_time
-from ep_bench.report.sections.calibration_and_time import LEVELS, CommonSets, _density
-
-
-class Table:
-    def __init__(self, methods, mean):
-        self.methods, self.mean, self.datasets = methods, np.array(mean), ["first", "second"]
-
-
-def test_frequencies_of_the_folded_histogram_are_relative_to_the_expected_ones():
-    edges = np.array([0.0, *LEVELS.values(), 1.0])
-    tables = [Table(["a", "b"], [[level, 1.0], [level, 1.0]]) for level in LEVELS.values()]
-    both = CommonSets(("first", "second"), ("a", "b"))
-    np.testing.assert_allclose(_density(tables, "a", both, edges), 1.0)
-    np.testing.assert_allclose(_density(tables, "b", both, edges), [2.0, 0.0, 0.0, 0.0])
 
 
 def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
@@ -41,8 +27,6 @@ def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
     markers = [float(line.get_xdata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
     assert markers == pytest.approx([1.0, 2.0, 3.0])
     assert "Markers: geometric means over boston, yacht, of the methods that are complete on them." in times.caption
-    histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
-    assert "Mean over boston, yacht, of the methods" in histogram.caption
 
 
 def times_of(folder):
@@ -74,12 +58,3 @@ def test_a_time_of_zero_is_drawn_like_the_shortest_one(tmp_path, make_study):
 
     times = times_of(make_study(tmp_path / "s", change=change))
     assert markers(times, "CPU time of the prediction") == pytest.approx([0.5, 0.5, 0.5])
-
-
-def test_one_method_that_is_nowhere_complete_has_its_own_histogram(tmp_path, make_study):
-    folder = make_study(tmp_path / "s", ["pbp"], change=lambda row: row if row["split"] else None)
-    plots, _ = calibration_and_time.sections(ReportContext(merge.merge([folder])))
-    histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
-    assert "of which there are none" in histogram.caption
-    assert "*: not complete there" in histogram.caption
-    assert all(patch.get_height() > 0.0 for patch in histogram.figure.axes[0].patches)
