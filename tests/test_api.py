@@ -46,9 +46,18 @@ def test_a_wrong_mapping_has_one_message(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"methods": ["pbp", {"use": Ridge, "alpha": 2.0}]}, r"methods\[1\]\.use: is not plain .*; found class Ridge;"),
-        ({"datasets": [{"name": np.zeros(99)}]}, r"datasets\[0\]\.name: is not .*; found object of type ndarray;"),
-        ({"splits": OrderedDict(count=2)}, r"splits: is not plain .*; found object of type OrderedDict;"),
+        (
+            {"methods": ["pbp", {"use": Ridge, "alpha": 2.0}]},
+            r"methods: has a value that is not plain .*; found class Ridge;",
+        ),
+        (
+            {"datasets": [{"name": np.zeros(99)}]},
+            r"datasets: has a value that is not .*; found object of type ndarray;",
+        ),
+        (
+            {"splits": OrderedDict(count=2)},
+            r"splits: has a value that is not plain .*; found object of type OrderedDict;",
+        ),
     ],
 )
 def test_a_value_that_is_not_plain_is_named(tmp_path: Path, changed: dict[str, object], message: str) -> None:

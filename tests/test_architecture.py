@@ -30,7 +30,7 @@ ALLOWED = {
     "estimator": {"errors", "types", "predictions", "numerics", "methods", "options"},
     "adapters": {"errors", "types", "predictions", "plugins", "methods", "estimator"},
     "baselines": {"errors", "types"},
-    "data": {"errors", "types", "resources", "regular_files", "plugins"},
+    "data": {"errors", "options", "types", "resources", "regular_files", "plugins"},
     "crps": {"types", "predictions"},
     "scoring": {"types", "predictions", "crps"},
     "tuning": {"types"},

@@ -113,21 +113,14 @@ def messages(**given: Any) -> list[str]:
     ("given", "words"),
     [
         ({"layers": 5}, "layers: must be a list of positive whole numbers such as [50]; found 5"),
-        ({"layers": None}, "layers: must be a list of positive whole numbers such as [50]; found null"),
         ({"layers": [5, 0]}, "layers[1]: must be a positive whole number; found 0"),
-        ({"layers": [2.5]}, "layers[0]: must be a positive whole number; found 2.5"),
         ({"some": []}, "some: must be a list of one or more positive whole numbers such as [50]; found []"),
-        ({"pair": [1]}, "pair: must be two positive numbers such as [0.1, 0.01]; found [1]"),
         ({"pair": [1, 2, 3]}, "pair: must be two positive numbers such as [0.1, 0.01]; found [1, 2, 3]"),
-        ({"pair": "broad"}, "pair: must be two positive numbers such as [0.1, 0.01]; found 'broad'"),
-        ({"pair": [0, 1]}, "pair[0]: must be a positive number; found 0"),
         ({"given": 0}, "given: must be a positive number or null; found 0"),
         ({"number": float("nan")}, "number: must be a finite number; found nan"),
         ({"share": 1}, "share: must be a number of at least 0 and below 1; found 1"),
         ({"flag": "maybe"}, "flag: must be true or false; found 'maybe'"),
         ({"choice": "Tanh"}, "choice: unknown value; found 'Tanh'; allowed: probit, relu, tanh; did you mean 'tanh'?"),
-        ({"choice": "zzz"}, "choice: unknown value; found 'zzz'; allowed: probit, relu, tanh"),
-        ({"choice": 3}, "choice: unknown value; found 3; allowed: probit, relu, tanh"),
         ({"perhaps": "NN"}, "perhaps: unknown value; found 'NN'; allowed: nn, null, se; did you mean 'nn'?"),
         ({"kinds": ["sse"]}, "kinds[0]: unknown value; found 'sse'; allowed: nn, se; did you mean 'se'?"),
         (
@@ -136,10 +129,8 @@ def messages(**given: Any) -> list[str]:
         ),
         ({"parts": [{"size": 0}]}, "parts[0].size: must be a positive whole number; found 0"),
         ({"parts": [{}]}, "parts[0].size: is missing"),
-        ({"part": {"size": 0}}, "part.size: must be a positive whole number; found 0"),
         ({"part": 3}, "part: must be a mapping or null; found 3"),
         ({"even": 3}, "even: odd numbers are not taken; found 3"),
-        ({"third": 4}, "third: must be a multiple of 3; found 4"),
     ],
 )  # fmt: skip
 def test_messages_name_the_allowed_values(given: dict[str, Any], words: str) -> None:

@@ -17,6 +17,7 @@ from ep_bench.types import Array
 # Methods of a model that give predictions, the most informative first.
 PREDICTION_METHODS = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
 _COVERAGES = (0.5, 0.9, 0.95)
+_Ask = Callable[[Any, Any, int], Prediction | None]  # of a model, inputs and their number
 
 
 def preload() -> None:
@@ -84,14 +85,14 @@ def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
     return model, X
 
 
-def _predict_dist(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = bound_method(model, "predict_dist")
-    return None if ask is None else as_prediction(ask(X), n, "predict_dist")
+def _distribution(name: str) -> _Ask:
+    """Return the function that calls a prediction method which returns a distribution."""
 
+    def ask(model: Any, X: Any, n: int) -> Prediction | None:
+        method = bound_method(model, name)
+        return None if method is None else as_prediction(method(X), n, name)
 
-def _pred_dist(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = bound_method(model, "pred_dist")
-    return None if ask is None else as_prediction(ask(X), n, "pred_dist")
+    return ask
 
 
 def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
@@ -180,9 +181,15 @@ def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
     return QuantilePrediction(np.array(levels)[order], values[order], _points_if_any(model, X, n))
 
 
-_ASKS: tuple[Callable[[Any, Any, int], Prediction | None], ...] = (
-    _predict_dist, _pred_dist, _predict_proba, _return_std, _predict_quantiles, _quantile_option, _predict_interval,
-)  # fmt: skip
+_ASKS: tuple[_Ask, ...] = (
+    _distribution("predict_dist"),
+    _distribution("pred_dist"),
+    _predict_proba,
+    _return_std,
+    _predict_quantiles,
+    _quantile_option,
+    _predict_interval,
+)
 
 
 def _quantiles(model: Any, X: Any, n: int, found: Any, call: str) -> QuantilePrediction:

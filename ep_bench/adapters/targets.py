@@ -61,7 +61,7 @@ def resolve(use: str, base: Path) -> Any:
     if place == "__main__":
         problem = "other processes cannot import from a running script or notebook; save the class in a file"
         raise UserError(problem, found=use, allowed=f"./file.py:{attribute}")
-    module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use, base)
+    module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use)
     found = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
@@ -231,19 +231,13 @@ def _file(place: str, base: Path) -> Path:
     return path
 
 
-def _module(name: str, use: str, base: Path) -> ModuleType:
+def _module(name: str, use: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        sibling = _sibling_file(name, base) if isinstance(error, ModuleNotFoundError) else None
-        meant = None if sibling is None else f"'{sibling}:{use.rpartition(':')[2]}' for the file next to the study"
-        raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use, allowed=meant) from error
-
-
-def _sibling_file(name: str, base: Path) -> str | None:
-    """Return the path of a module relative to the study, as written in a study, if there is such a file."""
-    relative = f"{name.replace('.', '/')}.py"
-    return f"./{relative}" if (base / relative).is_file() else None
+        allowed = "an installed module, or ./file.py:Class for a file next to the study"
+        problem = f"cannot import {name!r}: {type(error).__name__}: {error}"
+        raise UserError(problem, found=use, allowed=allowed) from error
 
 
 def _module_name(path: Path) -> str:

@@ -26,9 +26,7 @@ _LIKE_VARIANCES = ", so they scale like variances"
 
 def original_units(subject: MethodUnderTest) -> Iterator[Finding]:
     """Compare fits to the same data with the original and with shifted and scaled targets."""
-    plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
-    scaled = ExampleRows(plain.X, SHIFT + SCALE * plain.y)
-    one, other = (subject.answer(subject.fitted(rows), test.X) for rows in (plain, scaled))
+    test, scaled, (one, other) = in_two_units(subject)
     if np.corrcoef(one.mean, test.y)[0, 1] > 0.5 and (words := wrong_means(one.mean, other.mean, scaled.y)):
         yield Finding(
             words,
@@ -39,14 +37,17 @@ def original_units(subject: MethodUnderTest) -> Iterator[Finding]:
         yield from _wrong_stds(float(np.median(one.std)), float(np.median(other.std)))
 
 
+def in_two_units(subject: MethodUnderTest) -> tuple[ExampleRows, ExampleRows, list[Answer]]:
+    """Return test data, shifted and scaled training data, and predictions of fits to the original and these targets."""
+    plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
+    scaled = ExampleRows(plain.X, SHIFT + SCALE * plain.y)
+    return test, scaled, [subject.answer(subject.fitted(rows), test.X) for rows in (plain, scaled)]
+
+
 def wrong_means(one: Array, other: Array, y: Array) -> str:
     """Return a description of means in wrong units: standardised, centred or not rescaled; empty if there is none.
 
-    Parameters
-    ----------
-    one : (n,) means of a fit to the original targets that are correlated with the true values
-    other : (n,) means of a fit to the scaled and shifted targets
-    y : the scaled and shifted training targets
+    ``one`` (n,) are means of a fit to the original targets, ``other`` (n,) those of a fit to the scaled targets y.
     """
     size, unit = float(np.std(y)), 0.25 * float(np.std(one))
     off = abs(float(np.median(other)) - float(np.mean(y))) > size

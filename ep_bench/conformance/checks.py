@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ep_bench.types import Task
 
 Status = Literal["ok", "FAULT", "advice", "skipped"]
+PRINT_STACK = signal.SIGUSR1  # the process that runs the checks prints its stack on standard error
+
+
+class Ready(NamedTuple):
+    """A method that can be tested: whether it is in the registry, its source file, and the task of the checks."""
+
+    registered: bool
+    source: str
+    task: Task
 
 
 class Finding(NamedTuple):

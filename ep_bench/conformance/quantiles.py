@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.conformance.calibration import SCALE, SHIFT, noisy, wrong_growth, wrong_means
+from ep_bench.conformance.calibration import in_two_units, noisy, wrong_growth, wrong_means
 from ep_bench.conformance.checks import Finding, Skip
-from ep_bench.conformance.example_data import ordinary
-from ep_bench.conformance.method_under_test import ExampleRows, MethodUnderTest
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.types import Array
 
 _LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
@@ -94,11 +93,8 @@ def _miscalibrated(distribution: Any, y: Array, noise: float) -> Iterator[Findin
 
 def _wrong_unit(subject: MethodUnderTest) -> Iterator[Finding]:
     """Compare fits to the same data with the original and with shifted and scaled targets."""
-    plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
-    scaled = ExampleRows(plain.X, SHIFT + SCALE * plain.y)
-    one, other = (
-        _middle_and_width(subject.answer(subject.fitted(rows), test.X).distribution) for rows in (plain, scaled)
-    )
+    test, scaled, answers = in_two_units(subject)
+    one, other = (_middle_and_width(answer.distribution) for answer in answers)
     if one is None or other is None:
         return
     unit = "quantiles in the units of the targets passed to fit"

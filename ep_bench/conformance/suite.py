@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, checks
-from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, from_plain
+from ep_bench.conformance.checks import DEMANDS, PRINT_STACK, Check, CheckOutcome, Finding, Ready, checks
 from ep_bench.errors import CellError, UserError
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.warm_server import Child, ChildLostError, ServerLostError, WarmServer, ending
@@ -29,20 +28,11 @@ def examine(
 ) -> Iterator[CheckOutcome]:
     """Yield the outcome of each check of a method, in the order of `checks`.
 
-    Parameters
-    ----------
-    target : a registry name, or a class as in a study
-    options : options of the method
-    base : folder that file names are relative to
-    seconds : time limit of one check
-    task : by default the first task of the target
-
-    Raises
-    ------
-    UserError
-        The target cannot be imported or constructed, or does not have the options.
+    File names in ``target``, a registry name or a class, and in ``options`` are relative to ``base``; ``seconds`` is
+    the time limit of one check. The default of ``task`` is the first task of the target. Raises UserError if the target
+    cannot be imported or constructed, or does not have the options.
     """
-    examiner = CheckRunner(CheckRequest(target, options, str(base), str(Path.cwd()), task), seconds)
+    examiner = CheckRunner(target, options, base, seconds, task)
     try:
         ready = examiner.start()
         yield from in_order(checks(registered=ready.registered, task=ready.task), examiner.ask)
@@ -79,18 +69,23 @@ def _stop_servers() -> None:
 class CheckRunner:
     """Runs checks in a child process, which is replaced after a crash or a time-out."""
 
-    def __init__(self, request: CheckRequest, seconds: float) -> None:
-        self._request, self._seconds = request, seconds
+    def __init__(
+        self, target: str, options: Mapping[str, Any], base: Path, seconds: float, task: Task | None = None
+    ) -> None:
+        self._target, self._seconds = target, seconds
+        self._arguments = (target, options, base, Path.cwd(), task)
         self._child: Child | None = None
         self._source = ""
         self._is_late = False
 
     def start(self) -> Ready:
         """Start a child process that imports the target. Raises UserError if this fails."""
-        target = self._request.target
+        target = self._target
         try:
             server = _fork_server()
-            child = self._child = server.start(ChildRequest("ep_bench.conformance.worker:ServedChecks"), self._request)
+            child = self._child = server.start(
+                ChildRequest("ep_bench.conformance.worker:ServedChecks"), *self._arguments
+            )
             with self._time_limit(STARTING + self._seconds):
                 found = child.ask("prepare")
         except (OSError, ServerLostError) as error:
@@ -105,8 +100,8 @@ class CheckRunner:
                 + (f"; it printed: {printed[-500:]}" if printed else ""),
                 where=target,
             ) from None
-        if isinstance(found, dict):
-            raise from_plain(found)
+        if isinstance(found, UserError):
+            raise found
         ready: Ready = found
         self._source = ready.source
         return ready

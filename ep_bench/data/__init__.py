@@ -5,7 +5,7 @@ from ep_bench.data.cards import card_names as names
 from ep_bench.data.embedded import true_function
 from ep_bench.data.fetching import Fetched, fetch
 from ep_bench.data.locations import cache_folder, data_folder, find_file, location
-from ep_bench.data.lookup import card, valid_cards
+from ep_bench.data.lookup import card
 from ep_bench.data.plugins import names as plugin_names
 from ep_bench.data.reading import describe, load, load_dataset
 from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split
@@ -33,6 +33,5 @@ __all__ = [
     "split_count",
     "standard_split",
     "true_function",
-    "valid_cards",
     "verify",
 ]

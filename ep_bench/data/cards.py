@@ -8,12 +8,12 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, joined
+from ep_bench.options import problems as option_problems
 from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.types import Task
 
 CARD_FILE = "card.yaml"
-_REMEDY = "(in a clone, correct the card; otherwise install ep-bench again)"
 
 
 class Card(BaseModel):
@@ -90,23 +90,9 @@ def built_in_card(name: str) -> Card:
     try:
         found = Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))
     except ValidationError as error:
-        raise _wrong_field(error, str(file)) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(
-            f"the card cannot be read: {' '.join(str(error).split())} {_REMEDY}", where=str(file)
-        ) from error
+        raise joined([each.error(str(file)) for each in option_problems(Card, "the card", error)]) from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"cannot be read: {' '.join(str(error).split())}", where=str(file)) from error
     if found.name != name:
-        raise UserError(f"must be the name of the folder {_REMEDY}", where=str(file), field="name", found=found.name)
+        raise UserError("must be the name of the folder", where=str(file), field="name", found=found.name)
     return found
-
-
-def _wrong_field(error: ValidationError, file: str) -> UserError:
-    """Return the error for one field: an unknown one first, because its name may be that of a missing one, misspelt."""
-    problems = error.errors()
-    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
-    field = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        return UserError(f"unknown field {_REMEDY}", where=file, field=field, allowed=Card.model_fields, name=field)
-    is_whole_card = first["type"] == "missing" or not first["loc"]
-    problem = "the field is missing" if first["type"] == "missing" else first["msg"]
-    return UserError(f"{problem} {_REMEDY}", where=file, field=field, found=None if is_whole_card else first["input"])

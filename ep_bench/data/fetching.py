@@ -30,15 +30,15 @@ class Fetched(NamedTuple):
         return f"{self.name}: {self.status}" + (f", {self.path}" if self.path else "")
 
 
-def fetch(names: Iterable[str] | None = None, *, base_url: str | None = None, progress: bool = True) -> list[Fetched]:
+def fetch(names: Iterable[str] | None = None, *, progress: bool = True) -> list[Fetched]:
     """Download missing data files to the user's cache folder.
 
-    Files shipped with the package count as present, unless ``base_url`` is given or they are damaged.
+    Files shipped with the package count as present, unless they are damaged. The mirror that EP_BENCH_MIRROR names is
+    tried first.
 
     Parameters
     ----------
     names : names of data sets, by default all
-    base_url : a mirror laid out like a data folder; it is tried before that of EP_BENCH_MIRROR and those of the card
     progress : whether to show a progress bar on standard error, if that is a terminal
 
     Raises
@@ -51,7 +51,7 @@ def fetch(names: Iterable[str] | None = None, *, base_url: str | None = None, pr
     failures: list[str] = []
     for found in [card(name) for name in (card_names() if names is None else names)]:
         try:
-            done.append(_fetch_one(found, base_url, progress=progress and sys.stderr.isatty()))
+            done.append(_fetch_one(found, progress=progress and sys.stderr.isatty()))
         except UserError as error:
             failures.append(str(error))
     if failures:
@@ -59,14 +59,15 @@ def fetch(names: Iterable[str] | None = None, *, base_url: str | None = None, pr
     return done
 
 
-def _fetch_one(found: Card, base_url: str | None, *, progress: bool) -> Fetched:
+def _fetch_one(found: Card, *, progress: bool) -> Fetched:
     if found.embedded or found.path is None:
         return Fetched(found.name, "embedded", None)
-    present = _present(found, shipped=base_url is None)
+    present = _present(found)
     if present is not None:
         return Fetched(found.name, "present", present)
     target, reasons = locations.cache_folder() / found.path, []
-    for url in _addresses(found, base_url):
+    mirror = os.environ.get(MIRROR_VARIABLE)
+    for url in [*([f"{mirror.rstrip('/')}/{found.path}"] if mirror else []), *found.urls]:
         try:
             _retrieve(found, url, target, progress=progress)
         except (OSError, ValueError) as error:  # those of requests are OSErrors
@@ -80,8 +81,8 @@ def _fetch_one(found: Card, base_url: str | None, *, progress: bool) -> Fetched:
     )
 
 
-def _present(found: Card, *, shipped: bool) -> Path | None:
-    """Return the file if it is on this machine and has its checksum; a shipped file only if ``shipped``.
+def _present(found: Card) -> Path | None:
+    """Return the file if it is on this machine and has its checksum.
 
     Raises UserError for a wrong file in the folder of EP_BENCH_DATA, which would hide a downloaded one.
     """
@@ -89,22 +90,15 @@ def _present(found: Card, *, shipped: bool) -> Path | None:
     if path is None:
         return None
     verified = compare_file(found)
-    if path == locations.shipped_file(found):
-        return path if shipped and verified.status == "ok" else None
     if verified.status in {"ok", "unpinned"}:
         return path
-    if path.is_relative_to(locations.cache_folder()):
+    if path == locations.shipped_file(found) or path.is_relative_to(locations.cache_folder()):
         return None
     raise UserError(
         f"the file differs from the one on the card ({verified.detail}) and takes precedence over a downloaded file; "
         f"remove it, or unset {locations.VARIABLE}",
         where=str(path),
     )
-
-
-def _addresses(found: Card, base_url: str | None) -> list[str]:
-    bases = [base for base in (base_url, os.environ.get(MIRROR_VARIABLE)) if base]
-    return [f"{base.rstrip('/')}/{found.path}" for base in bases] + list(found.urls)
 
 
 def _retrieve(found: Card, url: str, target: Path, *, progress: bool) -> None:

@@ -7,18 +7,6 @@ from ep_bench.data.cards import Card, built_in_card, card_names
 from ep_bench.errors import UserError
 
 
-def valid_cards() -> tuple[list[Card], list[UserError]]:
-    """Return the valid cards of the built-in data sets, and the errors of the other cards."""
-    valid: list[Card] = []
-    errors: list[UserError] = []
-    for name in card_names():
-        try:
-            valid.append(built_in_card(name))
-        except UserError as error:
-            errors.append(error)
-    return valid, errors
-
-
 def card(name: str) -> Card:
     """Return the card of a data set; that of a plugin is made from its arrays.
 

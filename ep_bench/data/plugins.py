@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,7 +16,7 @@ from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
 from ep_bench.types import Array, Dataset
 
-_MAX_LENGTH = 200  # characters of a title or licence
+_MAX_LENGTH = 200  # characters of a title
 
 
 class PluginData(NamedTuple):
@@ -48,6 +47,8 @@ def load(plugin: Plugin) -> PluginData:
         The plugin cannot be imported, fails, or does not return a data set; the message names the package and the entry
         point.
     """
+    from sklearn.utils import check_X_y
+
     source = plugin.load()
     if not callable(source):
         _refuse(plugin, "must refer to a function without arguments", type(source).__name__)
@@ -56,11 +57,13 @@ def load(plugin: Plugin) -> PluginData:
     except Exception as error:
         raise UserError(f"fails: {type(error).__name__}: {error}", where=plugin.place) from error
     X, y, facts = _parts(plugin, returned)
-    inputs, targets = _numbers(plugin, X, "X", 2), _numbers(plugin, y, "y", 1)
-    if len(inputs) != len(targets):
-        _refuse(plugin, "X and y must have the same number of data points", f"{len(inputs)} and {len(targets)}")
-    if not inputs.size:
-        _refuse(plugin, "X has no data points or no inputs", str(inputs.shape))
+    try:
+        inputs, targets = check_X_y(X, y, dtype=np.float64, order="C", copy=True, y_numeric=True)
+        targets = np.array(targets, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"returns no valid X and y: {error}", where=plugin.place) from error
+    for array in (inputs, targets):
+        array.flags.writeable = False
     if facts.get("task") == "classification":
         _require_classes(plugin, targets, facts["classes"])
     return PluginData(inputs, targets, _card(plugin, inputs, targets, facts, source))
@@ -103,23 +106,6 @@ def _bunch_facts(bunch: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _numbers(plugin: Plugin, values: Any, what: str, dimensions: int) -> Array:
-    """Return a read-only copy of an array of finite numbers with the given number of dimensions."""
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        labels = "; for labels of classes return an ep_bench.types.Dataset or a Bunch with target_names"
-        _refuse(plugin, f"{what} must hold numbers: {error}{labels if what == 'y' else ''}")
-    if array.ndim != dimensions:
-        _refuse(plugin, f"{what} must have {dimensions} dimension{'s' * (dimensions > 1)}", f"shape {array.shape}")
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        place = ", ".join(map(str, wrong[0]))
-        _refuse(plugin, f"{what} must hold finite numbers", f"{array[tuple(wrong[0])]} at {what}[{place}]")
-    array.flags.writeable = False
-    return array
-
-
 def _require_classes(plugin: Plugin, y: Array, classes: Mapping[str, str]) -> None:
     """Raise UserError unless the targets are the indices of two or more named classes."""
     if len(classes) < 2:
@@ -132,10 +118,7 @@ def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Cal
     inputs = facts.pop("inputs", ())
     if inputs and len(inputs) != X.shape[1]:
         _refuse(plugin, f"X has {X.shape[1]} inputs, but there are {len(inputs)} names of inputs")
-    about = _about(plugin)
-    title = facts.pop("title", "") or _title(getattr(source, "__doc__", "") or "") or about.get("Summary", "")
-    constants = facts.pop("constants", {})
-    licence = about.get("License-Expression") or about.get("License") or f"see the package {plugin.package}"
+    title = facts.pop("title", "") or _title(getattr(source, "__doc__", "") or "")
     return Card(
         name=plugin.name,
         title=title or plugin.name,
@@ -145,19 +128,10 @@ def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Cal
         inputs=tuple(inputs),
         embedded=True,
         sha256=embedded.checksum(X, y),
-        paper_constants=dict(constants),
+        paper_constants=dict(facts.pop("constants", {})),
         source=f"the package {plugin}, entry point {plugin.group}: {plugin.name} = {plugin.reference}",
-        **{"licence": " ".join(licence.split())[:_MAX_LENGTH], "citation": f"the package {plugin}", **facts},
+        **{"licence": f"see the package {plugin.package}", "citation": f"the package {plugin}", **facts},
     )
-
-
-def _about(plugin: Plugin) -> dict[str, str]:
-    """Return the summary and licence from the metadata of the package."""
-    try:
-        found = metadata(plugin.package)
-    except PackageNotFoundError:
-        return {}
-    return {key: str(found[key]) for key in ("Summary", "License", "License-Expression") if key in found}
 
 
 def _title(text: str) -> str:

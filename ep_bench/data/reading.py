@@ -98,7 +98,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     checksum = locations.data_checksum(found, path) if path else locations.expected_checksum(found) or ""
     return DatasetInfo(
         n=found.n,
-        d=found.d + _irrelevant_count(ref),
+        d=found.d + ref.irrelevant_inputs,
         checksum=checksum,
         splits=found.n_splits,
         parts=found.parts,
@@ -119,37 +119,13 @@ def missing(found: Card) -> UserError:
 
 def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
     """Return the values after standardisation of constant inputs that do not become 0, by column."""
-    if ref.constant_inputs not in {"zero", "paper"}:
-        raise UserError(
-            "unknown value",
-            where=ref.label,
-            field="constant_inputs",
-            found=ref.constant_inputs,
-            allowed=("zero", "paper"),
-        )
-    if ref.constant_inputs == "zero":
-        return {}
-    if found is None or not found.paper_constants:
-        raise UserError(
-            "applies to naval only; the published results of this data set do not depend on a constant input",
-            where=ref.label,
-            field="constant_inputs",
-            found="paper",
-            allowed=("zero",),
-        )
-    return dict(found.paper_constants)
-
-
-def _irrelevant_count(ref: DatasetRef) -> int:
-    if ref.irrelevant_inputs < 0:
-        raise UserError(
-            "out of range",
-            where=ref.label,
-            field="irrelevant_inputs",
-            found=ref.irrelevant_inputs,
-            allowed="at least 0",
-        )
-    return ref.irrelevant_inputs
+    known = dict(found.paper_constants) if found else {}
+    allowed = ("zero", "paper") if known else ("zero",)
+    if ref.constant_inputs not in allowed:
+        problem = "the data set has no such treatment of constant inputs; paper applies to naval only"
+        place = {"where": ref.label, "field": "constant_inputs"}
+        raise UserError(problem, found=ref.constant_inputs, allowed=allowed, **place)
+    return known if ref.constant_inputs == "paper" else {}
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:
@@ -276,7 +252,7 @@ def _append_irrelevant(X: Array, names: tuple[str, ...], ref: DatasetRef) -> tup
 
     The random stream depends on the data set only, so the first k irrelevant inputs are the same for any count.
     """
-    count = _irrelevant_count(ref)
+    count = ref.irrelevant_inputs
     if not count:
         return X, names
     seed = hashlib.sha256(f"irrelevant inputs/{ref.name}".encode()).digest()

@@ -8,8 +8,6 @@ draw from ``RandomState``, whose streams are the same in all releases of numpy.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -33,30 +31,6 @@ FIELDS = {
 }
 
 
-class _StandardStream:
-    """Permutations for one data set size; the states of the generator are stored, so each draw is computed once."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.states: list[Any] = [np.random.RandomState(1).get_state()]
-
-    def draw(self, index: int) -> Indices:
-        generator = np.random.RandomState()
-        generator.set_state(self.states[min(index, len(self.states) - 1)])
-        while True:
-            position = min(index, len(self.states) - 1)
-            rows = generator.choice(self.n, self.n, replace=False)
-            if position + 1 == len(self.states):
-                self.states.append(generator.get_state())
-            if position == index:
-                return np.asarray(rows, dtype=np.int64)
-
-
-_streams: OrderedDict[int, _StandardStream] = OrderedDict()
-_lock = threading.Lock()
-_KEPT_STREAMS = 64
-
-
 def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
     """Return the training and test indices of standard split ``index`` (from 0) of n data points, in the order drawn.
 
@@ -69,13 +43,10 @@ def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
     _require_rows(n_train, n - n_train, n, "standard")
     if index < 0:
         raise UserError("the index of a split must be at least 0", where="splits", found=index)
-    with _lock:
-        stream = _streams.pop(n, None) or _StandardStream(n)
-        _streams[n] = stream
-        while len(_streams) > _KEPT_STREAMS:
-            _streams.popitem(last=False)
-        rows = stream.draw(index)
-    return rows[:n_train], rows[n_train:]
+    generator = np.random.RandomState(1)
+    for _ in range(index + 1):
+        rows = generator.choice(n, n, replace=False)
+    return rows[:n_train].astype(np.int64), rows[n_train:].astype(np.int64)
 
 
 def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
@@ -106,31 +77,13 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
 
 
 def _check_fields(scheme: SplitScheme) -> None:
-    if scheme.scheme not in FIELDS:
-        raise UserError(
-            "unknown scheme",
-            where="splits",
-            field="scheme",
-            found=scheme.scheme,
-            allowed=FIELDS,
-            name=str(scheme.scheme),
-        )
-    allowed = FIELDS[scheme.scheme]
-    for key in ("count", "folds", "seed", "test_fraction", "test_rows", "rows"):
-        value = getattr(scheme, key)
-        if value is None:
-            continue
-        if key not in allowed:
-            raise UserError(
-                f"does not belong to {scheme.scheme}", where="splits", field=key, found=value, allowed=allowed
-            )
-        if key == "test_fraction":
-            in_range, range_ = 0.0 < value < 1.0, "between 0 and 1, both excluded"
-        else:
-            minimum = {"folds": 2, "rows": 2, "seed": 0}.get(key, 1)
-            in_range, range_ = value >= minimum, f"at least {minimum}"
-        if not in_range:
-            raise UserError("out of range", where="splits", field=key, found=value, allowed=range_)
+    name = scheme.scheme
+    if name not in FIELDS:
+        raise UserError("unknown scheme", where="splits", field="scheme", found=name, allowed=FIELDS, name=str(name))
+    for key, value in vars(scheme).items():
+        if key not in {"scheme", *FIELDS[name]} and value is not None:
+            problem = f"does not belong to {name}"
+            raise UserError(problem, where="splits", field=key, found=value, allowed=FIELDS[name])
 
 
 def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:

@@ -29,25 +29,8 @@ class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodClassifier:
         """Fit to inputs X (n, d) in original units and labels y (n,).
 
-        After an error the estimator is not fitted, even if it was before.
-
-        Parameters
-        ----------
-        X : (n, d) inputs
-        y : (n,) labels
-        extra : passed to the method's own ``fit``
-
-        Raises
-        ------
-        ValueError
-            An array, label or option is not valid.
-        FloatingPointError
-            The method diverges.
-
-        Warns
-        -----
-        ConvergenceWarning
-            The method did not meet its own criterion.
+        ``extra`` is passed to the method's own ``fit``. Errors and warnings are those of ``MethodRegressor.fit``, and a
+        ValueError for a label that is not valid.
         """
         self._forget()
         inputs, labels = validate_data(self, X, y, dtype=np.float64)

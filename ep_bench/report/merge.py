@@ -20,7 +20,7 @@ import pandas as pd
 from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.results import curves, store
-from ep_bench.results.selection import labelled_cells, no_match, restricted, selection
+from ep_bench.results.selection import no_match, restricted, selection
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
@@ -127,7 +127,7 @@ def _selected(studies: Sequence[store.StudyResults], select: Sequence[str]) -> M
     wanted = selection(select)
     kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock.get("groups")]
     if not kept:
-        raise no_match(wanted, (cell for study in studies for cell in labelled_cells(study.lock)))
+        raise no_match(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)))
     found = merge_studies(kept)
     found.notes.append(f"Only the cells that match {' '.join(select)}.")
     if without := [study.name for study in studies if not study.lock.get("groups")]:

@@ -106,7 +106,6 @@ class _Method(Form):
     options: Object
     published: list[str] = ABSENT
     tune: Object = ABSENT
-    aliases: list[str] = ABSENT
     validated: str = ABSENT
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ep_bench.errors import UserError
-from ep_bench.results.lock_file import lock_cells
 from ep_bench.results.store import StudyResults
 
 KEYS = ("method", "dataset", "split")
@@ -53,27 +52,13 @@ def no_match(wanted: Wanted, cells: Iterable[Mapping[str, Any]]) -> UserError:
     return UserError("no cell matches all keys", where="--select", found=found)
 
 
-def labelled_cells(lock: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the planned cells of a lock file, once for each label of the method."""
-    for cell in lock_cells(lock):
-        for label in _labels(lock, cell["method"]):
-            yield {**cell, "method": label}
-
-
-def _labels(lock: Mapping[str, Any], method: str) -> list[str]:
-    return [method, *lock.get("methods", {}).get(method, {}).get("aliases", ())]
-
-
 def restricted(study: StudyResults, wanted: Wanted) -> StudyResults:
     """Return the results of a study as if it had planned the matching cells only."""
     lock = study.lock
 
-    def chosen(one: Mapping[str, Any], keys: Wanted = wanted) -> bool:
-        return any(matches({**one, "method": label}, keys) for label in _labels(lock, one["method"]))
-
     groups = []
     for group in lock.get("groups", ()):
-        cells = {split: key for split, key in group["cells"].items() if chosen({**group, "split": split})}
+        cells = {split: key for split, key in group["cells"].items() if matches({**group, "split": split}, wanted)}
         groups += [{**group, "cells": cells}] if cells else []
     methods, datasets = ({group[key] for group in groups} for key in ("method", "dataset"))
     places = {key: globs for key, globs in wanted.items() if key != "split"}
@@ -83,14 +68,14 @@ def restricted(study: StudyResults, wanted: Wanted) -> StudyResults:
         "datasets": {name: one for name, one in lock.get("datasets", {}).items() if name in datasets},
         "compare": {what: label for what, label in lock.get("compare", {}).items() if label in methods},
         "ranks": [_kept_group(group, lock, methods) for group in lock.get("ranks", ())],
-        "left_out": [one for one in lock.get("left_out", ()) if chosen(one, places)],
+        "left_out": [one for one in lock.get("left_out", ()) if matches(one, places)],
     }
-    return replace(study, lock={**lock, **smaller}, rows=[row for row in study.rows if chosen(row)])
+    return replace(study, lock={**lock, **smaller}, rows=[row for row in study.rows if matches(row, wanted)])
 
 
 def _kept_group(group: Mapping[str, Any], lock: Mapping[str, Any], methods: Collection[str]) -> dict[str, Any]:
     """Return a rank group without the methods of the study that are not selected, and without their pairs."""
-    dropped = {label for method in set(lock.get("methods", {})) - set(methods) for label in _labels(lock, method)}
+    dropped = set(lock.get("methods", {})) - set(methods)
     pairs = [pair for pair in group.get("pairs", ()) if not dropped & set(pair)]
     kept = {**group, "methods": [name for name in group["methods"] if name not in dropped]}
     return kept | ({"pairs": pairs} if "pairs" in group else {})

@@ -170,15 +170,10 @@ class BasePlan:
 
         Raises UserError for an invalid pattern, or if no cell of the study matches.
         """
-        wanted, labels = selection(patterns), self.study.labels()
-
-        def named(planned: PlannedCell) -> list[dict[str, Any]]:
-            cell = vars(planned.job.cell)
-            return [{**cell, "method": label} for label in labels.get(cell["method"], [cell["method"]])]
-
-        kept = [planned for planned in self.cells if any(matches(cell, wanted) for cell in named(planned))]
+        wanted = selection(patterns)
+        kept = [planned for planned in self.cells if matches(vars(planned.job.cell), wanted)]
         if not kept:
-            raise no_match(wanted, (cell for planned in self.cells for cell in named(planned)))
+            raise no_match(wanted, (vars(planned.job.cell) for planned in self.cells))
         return self._restricted(kept, wanted)
 
     def _restricted(self, kept: list[PlannedCell], wanted: Wanted) -> Self:  # noqa: ARG002

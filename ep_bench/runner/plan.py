@@ -125,7 +125,6 @@ class Plan(BasePlan):
         entries = {
             entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
             | ({"tune": entry.tune.model_dump(mode="json")} if entry.tune else {})
-            | ({"aliases": aliases} if (aliases := study.labels()[entry.label][1:]) else {})
             | ({"validated": words} if (words := validated_options(entry, study.path.parent)) else {})
             for entry in study.methods
         }
@@ -146,12 +145,7 @@ class Plan(BasePlan):
 
     def left_out(self) -> list[dict[str, str]]:
         """Return the selected combinations of method and data set that the study leaves out, with reasons."""
-        labels = self.study.labels()
-        return [
-            each
-            for each in self._left_out()
-            if any(matches({**each, "method": label}, self.places) for label in labels[each["method"]])
-        ]
+        return [each for each in self._left_out() if matches(each, self.places)]
 
     def _left_out(self) -> list[dict[str, str]]:
         return [

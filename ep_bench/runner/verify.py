@@ -21,7 +21,7 @@ from ep_bench import adapters, methods
 from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
-from ep_bench.results.selection import labelled_cells, matches, no_match, selection
+from ep_bench.results.selection import matches, no_match, selection
 from ep_bench.runner.jobs import AnyJob, Job
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.recompute import seconds_of, stored_job
@@ -152,9 +152,9 @@ def verify(
 
 
 def _finished_cells(study: store.StudyResults) -> Iterator[Mapping[str, Any]]:
-    """Yield the cells that ended ok, once for each label of the method."""
+    """Yield the cells that ended ok."""
     rows = {row["cell"] for row in study.rows if row["status"] == "ok"}
-    return (cell for cell in labelled_cells(study.lock) if cell["cell"] in rows)
+    return (cell for cell in store.lock_cells(study.lock) if cell["cell"] in rows)
 
 
 def _choose(
@@ -163,13 +163,7 @@ def _choose(
     """Return random cells of a study; the probability of a cell decreases with its stored time."""
     rows = {row["cell"]: row for row in study.rows if row["status"] == "ok"}
     wanted = selection(sample.select)
-    labels = {label: [label, *entry.get("aliases", [])] for label, entry in study.lock.get("methods", {}).items()}
-    cells = {
-        cell["cell"]: cell
-        for cell in store.lock_cells(study.lock)
-        if cell["cell"] in rows
-        and any(matches({**cell, "method": label}, wanted) for label in labels.get(cell["method"], [cell["method"]]))
-    }
+    cells = {cell["cell"]: cell for cell in _finished_cells(study) if matches(cell, wanted)}
     found = [StoredCell(study, cell, rows[key], outcome) for key, cell in cells.items()]
     return _cheap_first(found, chance)[: sample.cells]
 

@@ -56,19 +56,11 @@ class Comparisons:
                 self._problems.known((*place, "beside"), group.beside, "unknown source of published tables", sources)
             if group.name in {other.name for other in kept}:
                 self._problems.add((*place, "name"), "a second group with this name", found=group.name)
-            self._check_group(group, place)
+            for j, pair in enumerate(group.pairs):
+                for k, label in enumerate(pair):
+                    self._problems.known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
             kept.append(group)
         return kept
-
-    def _check_group(self, group: RankGroup, place: Place) -> None:
-        for j, label in enumerate(group.methods):
-            if label in group.methods[:j]:
-                self._problems.add((*place, "methods", j), "is in the group already", found=label)
-        for j, (first, second) in enumerate(group.pairs):
-            for k, label in enumerate((first, second)):
-                self._problems.known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
-            if first == second:
-                self._problems.add((*place, "pairs", j), "pairs a method with itself", found=first)
 
     def accept(self, raw: Sequence[Any]) -> list[Accept]:
         """Return the accepted differences from published numbers."""

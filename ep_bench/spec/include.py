@@ -2,8 +2,7 @@
 
 A study with ``include`` has the data sets, methods, overrides, accepted differences, cells left out and rank groups of
 the included files, followed by its own. The overrides of an included file apply to its own entries only; those of the
-including file apply to all. Entries with the same options on all data sets are one entry with the first label; further
-labels are aliases.
+including file apply to all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.spec.models import Accept, Catalogue, Compare, LeftOut, MethodEntry, RankGroup, Study, override_blocks
+from ep_bench.spec.models import Accept, Catalogue, LeftOut, MethodEntry, RankGroup, Study, override_blocks
 from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import shipped_studies
 from ep_bench.types import DatasetRef
@@ -29,7 +28,6 @@ class _Method:
 
     entry: MethodEntry
     where: str  # file:line
-    own: bool  # whether it is in the including file only
     options: dict[str, Options] = field(default_factory=dict)
 
     def on(self, dataset: str) -> Options:
@@ -41,11 +39,9 @@ class StudyUnion:
     """The entries of the files that were added, without repetitions. Contradictions are added to ``problems``."""
 
     def __init__(self, base: Path, catalogue: Catalogue, problems: Problems) -> None:
-        self.aliases: dict[str, str] = {}
         self._base, self._catalogue, self._problems = base, catalogue, problems
         self._datasets: dict[str, tuple[DatasetRef, str]] = {}
         self._methods: dict[str, _Method] = {}
-        self._aliases_of_parts: dict[str, str] = {}
         self._accept: list[Accept] = []
         self._left_out: list[LeftOut] = []
         self._ranks: list[tuple[RankGroup, str, Place]] = []
@@ -72,8 +68,7 @@ class StudyUnion:
             moved = entry.model_copy(update={"use": self._moved(entry.use, part.path.parent)})
             options: dict[str, Options] = {ref.label: part.options_for(entry, ref) for ref in part.datasets}
             where = part.places[f"methods/{entry.label}"]
-            self._add_method(_Method(moved, where, own=False, options=options), place)
-        self._aliases_of_parts |= part.aliases
+            self._add_method(_Method(moved, where, options), place)
         # Names of methods and data sets mean the entries of this file only.
         for entry, ref in itertools.product(part.methods, part.datasets):
             names = {entry.use, entry.label}, {ref.name, ref.label}
@@ -89,73 +84,38 @@ class StudyUnion:
         for i, ref in enumerate(datasets):
             self._add_dataset(ref, places[f"datasets/{ref.label}"], ("datasets", i))
         for i, entry in enumerate(methods):
-            self._add_method(_Method(entry, places[f"methods/{entry.label}"], own=True), ("methods", i))
-
-    def find_aliases(self, overrides: Mapping[str, Mapping[str, Options]]) -> None:
-        """Make one entry of those with the same options on all data sets, with the overrides of the including file.
-
-        Two entries of the including file remain two.
-        """
-        kept: list[tuple[_Method, list[Options]]] = []
-        for label, method in list(self._methods.items()):
-            resolved = [self._resolved(method, self._options(method, ref, overrides)) for ref in self.datasets]
-            for other, options in kept:
-                if not (method.own and other.own) and not _differing_entries(other, method) and options == resolved:
-                    self.aliases[label] = other.entry.label
-                    published = other.entry.published or method.entry.published
-                    other.entry = other.entry.model_copy(update={"published": published})
-                    del self._methods[label]
-                    break
-            else:
-                kept.append((method, resolved))
-        for alias, label in self._aliases_of_parts.items():
-            if alias not in self._methods:
-                self.aliases.setdefault(alias, self._remaining(label))
+            self._add_method(_Method(entry, places[f"methods/{entry.label}"]), ("methods", i))
 
     def overrides(self, own: Mapping[str, Mapping[str, Options]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the options that differ from those of the entries, by the labels of data set and method.
 
         ``own`` are the overrides of the including file, which come last.
         """
-        named = {
-            dataset: {self._remaining(method): options for method, options in by_method.items()}
-            for dataset, by_method in own.items()
-        }
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for ref in self.datasets:
             for label, method in self._methods.items():
-                options = self._options(method, ref, named)
+                options = self._options(method, ref, own)
                 if options != method.entry.options:
                     found.setdefault(ref.label, {})[label] = options
         return found
 
     def accept(self, own: Sequence[Accept]) -> list[Accept]:
         """Return the accepted differences; the including file's reasons replace those of included files."""
-        found = {
-            (self._remaining(each.method), each.dataset, each.metric): each for each in [*reversed(self._accept), *own]
-        }
-        return [each.model_copy(update={"method": method}) for (method, _, _), each in found.items()]
+        return list({(a.method, a.dataset, a.metric): a for a in [*reversed(self._accept), *own]}.values())
 
     def left_out(self, own: Sequence[LeftOut]) -> list[LeftOut]:
         """Return the combinations left out; the including file's reasons replace those of included files."""
-        found = {(self._remaining(each.method), each.dataset): each for each in [*reversed(self._left_out), *own]}
-        return [each.model_copy(update={"method": method}) for (method, _), each in found.items()]
-
-    def compare(self, own: Compare) -> Compare:
-        """Return the comparisons of the including file."""
-        labels = own.model_dump(exclude_none=True)
-        return Compare(**{key: self._remaining(label) for key, label in labels.items()})
+        return list({(each.method, each.dataset): each for each in [*reversed(self._left_out), *own]}.values())
 
     def ranks(self, own: Sequence[RankGroup]) -> list[RankGroup]:
         """Return the rank groups; the including file replaces groups of included files with the same name."""
-        found = {group.name: self._relabelled(group) for group in own}
+        found = {group.name: group for group in own}
         included: dict[str, tuple[RankGroup, str]] = {}
         for group, path, place in self._ranks:
-            known, first = included.setdefault(group.name, (self._relabelled(group), path))
-            if known != self._relabelled(group) and group.name not in found:
+            known, first = included.setdefault(group.name, (group, path))
+            if known != group and group.name not in found:
                 self._contradiction(place, f"the rank group {group.name!r}", first, path)
-        groups = {name: group for name, (group, _) in included.items()} | found
-        return [group for group in groups.values() if len(group.methods) > 1]
+        return list(({name: group for name, (group, _) in included.items()} | found).values())
 
     def _add_dataset(self, ref: DatasetRef, where: str, place: Place) -> None:
         known, first = self._datasets.setdefault(ref.label, (ref, where))
@@ -198,16 +158,6 @@ class StudyUnion:
 
     def _resolved(self, method: _Method, options: Options) -> Options:
         return self._catalogue.resolved_options(method.entry.use, options, self._base)
-
-    def _remaining(self, name: str) -> str:
-        """Return the label that remains of a label; the name of a registry method keeps its meaning."""
-        return name if name in {method.entry.use for method in self._methods.values()} else self.aliases.get(name, name)
-
-    def _relabelled(self, group: RankGroup) -> RankGroup:
-        """Return a rank group with the remaining labels, without pairs of a method with itself."""
-        labels = {name: name if name in self._methods else self.aliases.get(name, name) for name in group.methods}
-        pairs = [[labels[first], labels[second]] for first, second in group.pairs if labels[first] != labels[second]]
-        return group.model_copy(update={"methods": list(dict.fromkeys(labels.values())), "pairs": pairs})
 
     def _moved(self, use: str, folder: Path) -> str:
         """Return a method in a file, relative to ``folder``, relative to the including file."""

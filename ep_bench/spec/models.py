@@ -251,9 +251,8 @@ class Study(Strict):
     ``experiment`` is None for a grid of cells; ``options`` are those of the experiment. Every cell is run with
     ``seeds`` seeds: ``seed``, ``seed`` + 1, and so on.
 
-    A study that includes others has ``aliases``, from further labels of a method to its label, and its overrides have
-    the labels of data set and method as keys (``by_label``). ``places`` maps ``datasets/<label>`` and
-    ``methods/<label>`` to file and line.
+    The overrides of a study that includes others have the labels of data set and method as keys (``by_label``).
+    ``places`` maps ``datasets/<label>`` and ``methods/<label>`` to file and line.
     """
 
     name: str
@@ -271,7 +270,6 @@ class Study(Strict):
     left_out: tuple[LeftOut, ...] = ()
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
-    aliases: dict[str, str] = Field(default_factory=dict)
     by_label: bool = False
     places: dict[str, str] = Field(default_factory=dict)
 
@@ -297,13 +295,6 @@ class Study(Strict):
     def all_seeds(self) -> range:
         """Return the seeds with which every cell is run."""
         return range(self.seed, self.seed + self.seeds)
-
-    def labels(self) -> dict[str, list[str]]:
-        """Return the labels of each method entry: its own and its aliases."""
-        return {
-            entry.label: [entry.label, *(alias for alias, label in self.aliases.items() if label == entry.label)]
-            for entry in self.methods
-        }
 
     def reason_left_out(self, method: MethodEntry, dataset: DatasetRef) -> str:
         """Return why a method is not run on a data set, empty if it is run."""

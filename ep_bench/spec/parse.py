@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ep_bench.errors import UnquotedText, UserError, spell
+from ep_bench.errors import UnquotedText, UserError
 from ep_bench.spec.models import Catalogue, Study
 from ep_bench.spec.read import check_document
 from ep_bench.spec.yaml_source import parse_document
@@ -25,44 +25,19 @@ def read_mapping(values: Mapping[str, Any], catalogue: Catalogue) -> Study:
     The mapping is checked as its YAML text is. Lines in messages are those of that text. Raises UserError as
     `read_study` does, and if a value cannot be written as YAML.
     """
-    try:
-        text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
-    except yaml.YAMLError:
-        raise _not_plain(values) from None
+    text = ""
+    for key, value in values.items():
+        try:
+            text += yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True)
+        except yaml.YAMLError as error:
+            wrong = error.args[-1]
+            found = f"class {wrong.__name__}" if isinstance(wrong, type) else f"object of type {type(wrong).__name__}"
+            raise UserError(
+                "has a value that is not plain text, number, list or mapping",
+                where="study",
+                field=str(key),
+                found=UnquotedText(found),
+                allowed="for a class 'package.module:Class' or './file.py:Class', for an array a list, for a number or "
+                "text of NumPy float(...), int(...) or str(...)",
+            ) from None
     return parse_study(text, Path("study"), catalogue)
-
-
-def _not_plain(values: Mapping[str, Any]) -> UserError:
-    """Return the error for the first value that cannot be written as YAML."""
-    entries = _entries(dict(values), ())
-    path, value = next(((path, value) for path, value in entries if not _is_plain(value)), ((), None))
-    found = f"class {value.__name__}" if isinstance(value, type) else f"object of type {type(value).__name__}"
-    return UserError(
-        "is not plain text, number, list or mapping",
-        where="study",
-        field=spell(path) or None,
-        found=UnquotedText(found),
-        allowed="for a class 'package.module:Class' or './file.py:Class', for an array a list, for a NumPy number or "
-        "text float(...), int(...) or str(...)",
-    )
-
-
-def _entries(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield the keys and single values of nested mappings and lists, with their places."""
-    if type(value) is dict:  # YAML has no other mappings, such as an OrderedDict
-        for key, entry in value.items():
-            yield (*path, str(key)), key
-            yield from _entries(entry, (*path, str(key)))
-    elif type(value) in {list, tuple}:
-        for index, entry in enumerate(value):
-            yield from _entries(entry, (*path, index))
-    else:
-        yield path, value
-
-
-def _is_plain(value: Any) -> bool:
-    try:
-        yaml.safe_dump(value)
-    except yaml.YAMLError:
-        return False
-    return True

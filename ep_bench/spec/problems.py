@@ -1,10 +1,9 @@
-"""Mistakes in a study file, collected so that one message names them all, and what the file seems to mean."""
+"""Mistakes in a study file, collected so that one message names them all."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -128,30 +127,3 @@ def _of_study(problem: OptionProblem) -> OptionProblem:
     if message.endswith("must be text") and isinstance(problem.found, int | float):
         message += "; quote it to mean text"
     return replace(problem, problem=message)
-
-
-def as_class(use: str) -> str:
-    """Return the external class that a name with a dot seems to mean."""
-    if use.endswith(".py"):
-        return f"'{use if use.startswith(('.', '/', '~')) else './' + use}:ClassName'"
-    module, _, name = use.rpartition(".")
-    return f"'{module}:{name}'" if module and name else "package.module:Class"
-
-
-def as_entry(raw: Mapping[Any, Any], methods: Collection[str]) -> str:
-    """Return the entry that ``{pbp: {hidden: [50]}}`` seems to mean, empty if there is no method among the keys."""
-    for key, value in raw.items():
-        is_method = isinstance(key, str) and (key in methods or ":" in key)
-        if is_method and (value is None or isinstance(value, Mapping)):
-            options = [*(value or {}), *(other for other in raw if other != key)]
-            name = f"'{key}'" if ":" in key else key
-            return "{" + ", ".join([f"use: {name}", *(f"{option}: ..." for option in options)]) + "}"
-    return ""
-
-
-def as_data_file(name: str) -> str:
-    """Return the entry that the name of a CSV file seems to mean, empty if it is another name."""
-    path = Path(name)
-    if not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes}:
-        return ""
-    return f"{{name: {path.name.partition('.')[0]}, csv: {name}, target: COLUMN}}"

@@ -24,7 +24,7 @@ from ep_bench.spec.models import (
     Tune,
     override_blocks,
 )
-from ep_bench.spec.problems import Place, Problems, as_class, as_data_file, as_entry, validate
+from ep_bench.spec.problems import Place, Problems, validate
 from ep_bench.spec.shipped import find_study
 from ep_bench.spec.space import read_space
 from ep_bench.spec.yaml_source import Document, read_document
@@ -99,9 +99,8 @@ class _Reader:
         comparisons.check_labels(compare)
         ranks = comparisons.ranks(file.ranks, self.catalogue.sources)
         overrides = file.overrides
-        if included and not self.problems and compare is not None:
-            union.find_aliases(overrides)
-            overrides, compare = union.overrides(overrides), union.compare(compare)
+        if included and not self.problems:
+            overrides = union.overrides(overrides)
             accept, ranks, left_out = union.accept(accept), union.ranks(ranks), union.left_out(left_out)
             methods, places = union.methods, union.places
         if self.problems or splits is None or limits is None or compare is None:
@@ -110,7 +109,7 @@ class _Reader:
             name=file.study, path=self.path, seed=file.seed, seeds=file.seeds, datasets=tuple(datasets), splits=splits,
             methods=tuple(methods), overrides=overrides, limits=limits, compare=compare, ranks=tuple(ranks),
             accept=tuple(accept), left_out=tuple(left_out), experiment=file.experiment, options=file.options,
-            aliases=union.aliases, by_label=bool(included), places=places,
+            by_label=bool(included), places=places,
         )  # fmt: skip
 
     def _read_included(self, file: Path) -> Study:
@@ -174,10 +173,8 @@ class _Reader:
         if not isinstance(checked, CardEntry):
             return None
         name_place = place if isinstance(entry, str) else (*place, "name")
-        if checked.name not in self.catalogue.datasets and (meant := as_data_file(checked.name)):
-            self.problems.add(name_place, "a data file needs a mapping", found=checked.name, allowed=meant)
-            return None
-        if not self.problems.known(name_place, checked.name, "unknown data set", self.catalogue.datasets):
+        problem = "unknown data set (a data file is {name: NAME, csv: FILE, target: COLUMN})"
+        if not self.problems.known(name_place, checked.name, problem, self.catalogue.datasets):
             return None
         return DatasetRef(
             name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
@@ -190,16 +187,12 @@ class _Reader:
                 (*place, "name"), "is the name of another data set; choose a different name", found=entry.name
             )
         file = self.base / entry.csv
-        try:
-            present = file.is_file()
-        except OSError:  # the name is too long for the file system
-            present = False
-        if not present:
+        if not file.is_file():
             self.problems.add((*place, "csv"), "no such file", found=entry.csv)
         return DatasetRef(
             name=entry.name,
             label=entry.label or entry.name,
-            csv=str(file.resolve() if present else file),
+            csv=str(file.resolve()),
             target=entry.target,
             task=entry.task,
         )
@@ -245,18 +238,13 @@ class _Reader:
 
     def _method(self, entry: Any, place: Place) -> MethodEntry | None:
         raw = {"use": entry} if isinstance(entry, str) else entry
-        if not isinstance(raw, dict):
-            self.problems.add(place, "must be a method's name or a mapping with use", found=entry)
-            return None
-        if "use" not in raw and (meant := as_entry(raw, self.catalogue.methods)):
-            self.problems.add(place, "must be a method's name or a mapping with use", found=entry, allowed=meant)
+        if not isinstance(raw, dict) or "use" not in raw:
+            allowed = "{use: NAME, OPTION: VALUE, ...}"
+            self.problems.add(place, "must be a method's name or a mapping with use", found=entry, allowed=allowed)
             return None
         given = {key: value for key, value in raw.items() if key in OWN_KEYS}
         options = {key: value for key, value in raw.items() if key not in OWN_KEYS}
-        if isinstance(raw.get("use"), str):
-            given.setdefault("label", raw["use"].rpartition(":")[2].rpartition(".")[2] or raw["use"])
-        else:
-            given.setdefault("label", "unnamed")
+        given.setdefault("label", re.split("[:.]", str(raw["use"]))[-1] or str(raw["use"]))
         tune = None
         if given.get("tune") is not None:
             tune = validate(Tune, given.pop("tune"), (*place, "tune"), self.problems)
@@ -294,15 +282,8 @@ class _Reader:
 
     def _usable(self, use: str, place: Place) -> bool:
         if ":" not in use:
-            allowed = self.catalogue.methods
-            if "." in use and use not in allowed:
-                self.problems.add(
-                    place, "write an external class as package.module:Class", found=use, allowed=as_class(use)
-                )
-                return False
-            return self.problems.known(
-                place, use, "unknown method (an external class is package.module:Class)", allowed
-            )
+            problem = "unknown method (an external class is package.module:Class or ./file.py:Class)"
+            return self.problems.known(place, use, problem, self.catalogue.methods)
         if not _TARGET.fullmatch(use):
             self.problems.add(place, "not a class", found=use, allowed="package.module:Class or ./file.py:Class")
             return False

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
@@ -25,22 +23,10 @@ def find_study(study: str | Path) -> Path:
     UserError
         Neither the file nor the shipped study exists; the message lists the shipped studies.
     """
-    path = Path(study)
-    studies = shipped_studies()
-    with suppress(ValueError, OSError):  # not a valid file name; the reader of the file reports it
-        if path.is_file():
-            return path
-        if study in studies:
-            return studies[str(study)]
-        if not path.exists():
-            _refuse(study, studies)
-        if path.is_dir():
-            meant = path.name.replace("-", "_")
-            hint = f"; the study of its results is {meant}" if meant in studies else ""
-            raise UserError(f"is a folder, not a study file{hint}", where=str(study))
+    path, studies = Path(study), shipped_studies()
+    if not path.is_file() and study in studies:
+        return studies[str(study)]
+    if not path.exists():
+        problem = "no such study file, and no shipped study with this name"
+        raise UserError(problem, where=str(study), allowed=studies, name=path.stem)
     return path
-
-
-def _refuse(study: str | Path, studies: dict[str, Path]) -> NoReturn:
-    problem = "no such study file, and no shipped study with this name"
-    raise UserError(problem, where=str(study), allowed=studies, name=Path(study).stem)

@@ -81,21 +81,10 @@ def _shape_problems(kind: str | None, body: Any, entry: Any, place: Place) -> It
             yield OptionProblem(place, "must be a range or a list of choices", entry, _EXAMPLE)
     elif not isinstance(body, list):
         yield OptionProblem(place, "must be a list", body, _EXAMPLE)
-    elif kind == "choice":
-        yield from _choice_problems(body, place)
-    else:
+    elif kind == "choice" and len(body) < 2:
+        yield OptionProblem(place, "must have at least two choices; set an option with one value outside tune", body)
+    elif kind != "choice":
         yield from _range_problems(kind, body, place)
-
-
-def _choice_problems(choices: list[Any], place: Place) -> Iterator[OptionProblem]:
-    if len(choices) < 2:
-        yield OptionProblem(place, "must have at least two choices; set an option with one value outside tune", choices)
-    first: dict[str, int] = {}
-    for i, choice in enumerate(choices):
-        text = json.dumps(choice, sort_keys=True)
-        if text in first:
-            yield OptionProblem((*place, i), f"is the same as choice {first[text]}", choice)
-        first.setdefault(text, i)
 
 
 def _range_problems(kind: str, bounds: list[Any], place: Place) -> Iterator[OptionProblem]:

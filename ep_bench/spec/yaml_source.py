@@ -24,27 +24,9 @@ from ep_bench.spec.problems import Place, shorten, shown
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEAN = {word: value for value in (True, False) for word in (str(value), str(value).lower(), str(value).upper())}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,308})")  # more digits are a float, which is not finite
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_TRAPS = (
-    (
-        re.compile(r"yes|no|on|off", re.IGNORECASE),
-        "text or a truth value, because YAML readers differ: write true or false, or quote it",
-    ),
-    (
-        re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"),
-        "text or a number in base 60, because YAML readers differ: quote it",
-    ),
-    (
-        re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"),
-        "text or a date, because YAML readers differ: quote it",
-    ),
-    (
-        re.compile(r"[-+]?0([0-9]+|[box][0-9a-fA-F_]+)|[-+]?[0-9.][0-9.]*_[0-9_.]*([eE][-+]?[0-9]+)?"),
-        "text or a number, because YAML readers differ: write it in decimal without a leading 0 and _, or quote it",
-    ),
-    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number: quote it to mean text"),
-    (re.compile(r"=|<<"), "has a special meaning for some YAML readers: quote it, or write out the merged keys"),
-)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_OTHER_NUMBER = re.compile(r"[-+]?0[0-9o][0-9]*")  # numbers of YAML 1.2 that PyYAML reads as text
+_DIFFER = "YAML readers differ on its meaning: quote it to mean text, or write true, false or a finite decimal number"
 
 
 @dataclass
@@ -60,8 +42,8 @@ class Document:
 def read_document(path: Path) -> Document:
     """Return the mapping in a YAML file.
 
-    Raises UserError if the file cannot be read, is not valid YAML in UTF-8, is not one mapping, or has a value on which
-    YAML readers disagree.
+    Raises UserError if the file is not valid YAML in UTF-8, is not one mapping, or has a value on which YAML readers
+    disagree.
     """
     where = str(path)
     return parse_document(_read_text(path, where), where)
@@ -87,18 +69,12 @@ def read_value(text: str, where: str) -> Any:
 
 
 def _read_text(path: Path, where: str) -> str:
+    data = path.read_bytes()
     try:
-        data = path.read_bytes()
         return data.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UserError("no such study file", where=where) from None
-    except IsADirectoryError:
-        raise UserError("is a folder, not a study file", where=where) from None
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise UserError("not a text file in UTF-8", where=f"{where}:{line}") from None
-    except (OSError, ValueError) as error:  # ValueError: not a valid name of a file
-        raise UserError(f"cannot be read: {error}", where=where) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -162,21 +138,12 @@ class _Builder:
             return None
         if text in _BOOLEAN:
             return _BOOLEAN[text]
-        for pattern, advice in _TRAPS:
-            if pattern.fullmatch(text):
-                self._refuse(node, path, advice, text)
-        return self._number(node, path)
-
-    def _number(self, node: yaml.ScalarNode, path: Place) -> str | int | float:
-        text = node.value
         if _INTEGER.fullmatch(text):
             return int(text)
-        if not _FLOAT.fullmatch(text):
-            return str(text)
-        value = float(text)
-        if not math.isfinite(value):
-            self._refuse(node, path, "not a finite number", text)
-        return value
+        if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+            return float(text)
+        is_text = node.tag.endswith(":str") and not _OTHER_NUMBER.fullmatch(text) and not _FLOAT.fullmatch(text)
+        return text if is_text else self._refuse(node, path, _DIFFER, text)
 
     def _refuse(self, node: yaml.Node, path: Place, problem: str, found: str | None = None) -> NoReturn:
         raise UserError(

@@ -26,18 +26,6 @@ def read(tmp_path: Path, use: str):
     return read_study(tmp_path / "s.yaml", InstalledCatalogue())
 
 
-def test_a_module_next_to_the_study_is_suggested(tmp_path: Path) -> None:
-    (tmp_path / "beside_me.py").write_text("class Cls: ...\n")
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "deep.py").write_text("class Cls: ...\n")
-    for use, meant in (("beside_me:Cls", "./beside_me.py:Cls"), ("inner.deep:Cls", "./inner/deep.py:Cls")):
-        with pytest.raises(UserError, match=f"cannot import.*allowed: '{meant}' for the file next to the study"):
-            read(tmp_path, use)
-    with pytest.raises(UserError, match="cannot import") as caught:
-        read(tmp_path, "nowhere_at_all:Cls")
-    assert "next to the study" not in str(caught.value)
-
-
 def test_a_class_without_prediction_method_is_reported_with_its_methods(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: needs predict_dist, pred_dist, .*") as caught:
         read(tmp_path, KINDS + "NoPredict")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-
 import pytest
 
 from ep_bench import data, methods
 from ep_bench.cli.commands import methods as output
 from ep_bench.cli.commands.data import dataset_lines
-from ep_bench.cli.commands.doctor import doctor_lines
 from ep_bench.conformance.checks import CheckOutcome, Finding
-from ep_bench.conformance.output import list_lines, outcome_lines
+from ep_bench.conformance.output import outcome_lines
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import table
 
@@ -44,27 +40,6 @@ def test_choices_and_bounds_are_shown() -> None:
     assert "hessian: full diag, full, kron or last\n" in shown
     assert "predictive: linearized linearized or sampled\n" in shown
     assert "noise_variance: null a positive number or null\n" in shown
-
-
-@pytest.mark.parametrize("name", methods.REGISTRY)
-def test_a_docstring_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    doc = inspect.getdoc(inspect.getmodule(methods.get(name).fit)) or ""
-    monkeypatch.setenv("COLUMNS", "1000")
-    assert "\n".join(output.method_lines(name)).endswith("\n\n" + doc)
-    monkeypatch.setenv("COLUMNS", "80")
-    narrow = "\n".join(output.method_lines(name))
-    assert narrow.split()[-len(doc.split()) :] == doc.split()
-    assert narrow.count("\nDeviation:") == doc.count("\nDeviation:")
-
-
-@pytest.mark.parametrize("lines", [doctor_lines, list_lines])
-def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, lines: Callable[[], Iterable[str]]) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
-    whole = list(lines())
-    monkeypatch.setenv("COLUMNS", "80")
-    narrow = list(lines())
-    assert max(map(len, narrow)) <= 80 < max(map(len, whole))
-    assert " ".join(whole[-1].split()) in " ".join(" ".join(narrow).split())
 
 
 def test_findings_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

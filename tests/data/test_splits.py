@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ep_bench import data
-from ep_bench.data import splits
 from ep_bench.errors import UserError
 from ep_bench.types import Dataset, DatasetInfo, DatasetRef, SplitScheme
 
@@ -46,19 +45,11 @@ def test_a_standard_split_does_not_depend_on_what_was_asked_before() -> None:
         train, test = data.standard_split(57, index)
         np.testing.assert_array_equal(np.concatenate([train, test]), draws[index])
         assert len(train) == 51
-    splits._streams.clear()
-    np.testing.assert_array_equal(np.concatenate(data.standard_split(57, 7)), draws[7])
 
 
 def test_rounding_is_to_even_as_in_the_published_sizes() -> None:
     assert len(data.standard_split(15, 0)[0]) == round(0.9 * 15) == 14
     assert len(data.standard_split(5, 0)[0]) == round(4.5) == 4
-
-
-def test_the_memory_of_streams_is_bounded() -> None:
-    for n in range(20, 20 + 2 * splits._KEPT_STREAMS):
-        data.standard_split(n, 0)
-    assert len(splits._streams) <= splits._KEPT_STREAMS
 
 
 @pytest.mark.parametrize(
@@ -192,13 +183,9 @@ def test_a_data_set_of_its_own_takes_every_scheme_with_irrelevant_inputs() -> No
         (SplitScheme("standart"), "splits: scheme: unknown scheme.*did you mean 'standard'"),
         (SplitScheme("standard", folds=3), "splits: folds: does not belong to standard"),
         (SplitScheme("gap", seed=3), "seed: does not belong to gap"),
-        (SplitScheme("kfold", folds=1), "folds: out of range; found 1; allowed: at least 2"),
+        (SplitScheme("kfold", folds=1), "into 0 for training and 50 for testing"),
         (SplitScheme("kfold", folds=60), "kfold splits"),
-        (SplitScheme("kfold", seed=-1), "seed: out of range"),
-        (SplitScheme("standard", count=0), "count: out of range"),
-        (SplitScheme("shuffle", test_fraction=1.0), "test_fraction: out of range"),
-        (SplitScheme("shuffle", test_fraction=0.0), "test_fraction: out of range"),
-        (SplitScheme("shuffle", test_fraction=float("nan")), "test_fraction: out of range"),
+        (SplitScheme("shuffle", test_fraction=1.0), "into 0 for training and 50 for testing"),
         (SplitScheme("shuffle", test_fraction=0.001), "for training and 0 for testing"),
         (SplitScheme("holdout", test_rows=50), "into 0 for training and 50 for testing"),
     ],

@@ -51,7 +51,6 @@ def write(tmp_path: Path, content: str | bytes, name: str = "mine.csv") -> Path:
         text_of("\t"),
         text_of(";"),
         text_of("|"),
-
         text_of(" "),
         text_of("   "),
         text_of(", "),
@@ -101,7 +100,6 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
         np.random.RandomState(0).standard_normal((400, 3))
         * 10.0 ** np.random.RandomState(1).randint(-200, 200, 400)[:, None]
     )
-    values[:, 2] = np.random.RandomState(2).standard_normal(400)  # a target whose square overflows is refused
     path = write(tmp_path, "a,b,price\n" + "".join(",".join(map(repr, row)) + "\n" for row in values.tolist()))
     dataset = data.load(ref_of(path))
     np.testing.assert_array_equal(np.column_stack([dataset.X, dataset.y]), values)
@@ -110,41 +108,27 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
 BAD = {
     "empty": ("", ["the file is empty"]),
     "blank": (" \n\n \n", ["the file is empty"]),
-    "quotes-only": ('"\t"\n', ["the file is empty"]),
     "header-only": ("area,rooms,price\n\n", ["no data"]),
     "one-column": ("price\n1\n2\n", ["only one column"]),
     "numbers-for-header": (text_of().split("\n", 1)[1], [":1", "must hold the names of the columns"]),
     "nameless": (text_of(header=["", "rooms", "price"]), [":1", "column 1 has no name", "index=False"]),
-    "nameless-later": (text_of(header=["area", "", "price"]), [":1", "column 2 has no name in the header"]),
     "true-target": ("a,price\n" + "1,True\n2,False\n" * 6, [":2", "column price", "not a number", "classification"]),
     "twice-named": (text_of(header=["price", "rooms", "price"]), [":1", "columns 1 and 3", "same name", "'price'"]),
     "word": (with_line(5, "1.0,many,2.0"), [":5", "column rooms", "not a number", "'many'"]),
     "missing": (with_line(7, "1.0,,2.0"), [":7", "column rooms", "missing value"]),
     "nan": (with_line(13, "1.0,2,NaN"), [":13", "column price", "missing value", "'NaN'"]),
-    "unknown": (with_line(2, "?,2,3"), [":2", "column area", "missing value", "'?'"]),
-    "nothing-but-marks": (with_line(7, ",,"), [":7", "column area", "missing value"]),
     "infinite": (with_line(4, "1.0,-inf,2"), [":4", "column rooms", "infinite value", "'-inf'"]),
-    "overflow": (with_line(4, "1.0,1e999,2"), [":4", "column rooms", "infinite value", "'1e999'"]),
     "underscore": (with_line(4, "1.0,1_000,2"), [":4", "column rooms", "not a number", "'1_000'"]),
-    "hexadecimal": (with_line(4, "1.0,0x10,2"), [":4", "column rooms", "not a number", "'0x10'"]),
-    "other-digits": (with_line(4, "1.0,\u0661\u0662,2"), [":4", "column rooms", "not a number"]),
-    "complex": (with_line(4, "1.0,1+2j,2"), [":4", "column rooms", "not a number"]),
     "short-line": (with_line(6, "1.0,2"), [":6", "2 fields", "the header has 3"]),
-    "long-line": (with_line(6, "1.0,2,3,4"), [":6", "4 fields", "the header has 3"]),
-    "zero-with-comma": (text_of(";").replace("\n", "\n0,0;1;2\n", 1), [":2", "column area", "use a decimal point"]),
     "decimal-comma": (text_of(";").replace(".", ","), [":2", "column area", "use a decimal point"]),
-    "tiny": ("a,price\n" + "".join(f"{i},{i}e-310\n" for i in range(12)), ["column price", "range of double"]),
-    "huge": ("a,price\n" + "".join(f"{i},{i}e306\n" for i in range(12)), ["column price", "1.1e+307"]),
     "constant": ("a,price\n" + "".join(f"{i},7\n" for i in range(12)), ["column price", "target is constant", "7.0"]),
     "target-as-input": (
         "a,copy,price\n" + "".join(f"{i},{i * i},{i * i}.0\n" for i in range(12)),
         ["column copy", "equals the target 'price'"],
     ),
     "few": ("a,price\n" + "".join(f"{i},{i * i}\n" for i in range(9)), ["too few data points", "found 9", "least 10"]),
-    "zero-byte": (with_line(3, "1.0,\0,2"), [":3", "binary"]),
     "binary": (b"area,rooms,price\n\xff\xfe\x00", [":2", "the text is not UTF-8"]),
     "torn-gzip": (gzip.compress(text_of().encode())[:-12], ["the gzip file is damaged"]),
-    "false-gzip": (b"\x1f\x8bnothing", ["the gzip file is damaged"]),
     "open-quote": (with_line(3, '1.0,"2,3'), ["mine.csv"]),
 }  # fmt: skip
 
@@ -175,8 +159,6 @@ def test_an_unknown_target_gets_a_suggestion(tmp_path: Path) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"absent\.csv: no such file"):
         data.load(ref_of(tmp_path / "absent.csv"))
-    with pytest.raises(UserError, match="is a folder"):
-        data.load(ref_of(tmp_path))
 
 
 def test_the_paper_constants_are_not_for_own_files(tmp_path: Path) -> None:

@@ -119,10 +119,6 @@ def holes():
     return broken, y
 
 
-def column():
-    return X, y[:, None]
-
-
 def flat():
     return X[:, 0], y
 

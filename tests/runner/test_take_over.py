@@ -185,16 +185,6 @@ def test_the_estimate_uses_the_times_of_other_folders(folder: Path) -> None:
     assert 0 < estimate < 10 * (row["fit_seconds"] + row["predict_seconds"])  # type: ignore[operator]
 
 
-def test_aliases_select_cells_and_are_shown(folder: Path) -> None:
-    whole = "study: whole\ninclude: [first.yaml, second.yaml]\nsplits: {scheme: standard, count: 3}\n"
-    out = run(folder, whole, "--select", "method=another label")
-    assert "2 cells taken over from first" in out
-    assert "1 cells run; 3 ok" in out
-    lock = store.read_lock(folder / "results" / "whole")
-    assert lock is not None
-    assert lock["methods"]["one"]["aliases"] == ["another label"]
-
-
 def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
     methods = "".join(f"\n  - {{use: pbp, label: m{i}, hidden: [5], epochs: {i + 1}}}" for i in range(13))
     text = f"study: large\ndatasets: [diabetes, friedman1]\nsplits: {{scheme: standard, count: 2}}\nmethods:{methods}\n"

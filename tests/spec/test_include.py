@@ -1,4 +1,4 @@
-"""Studies that include other studies: the union of entries, aliases, overrides, and contradictions."""
+"""Studies that include other studies: the union of entries, overrides, and contradictions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SECOND = """
 study: second
 datasets: [boston, {name: naval, constant_inputs: paper}]
 methods:
-  - {use: pbp, label: PBP, hidden: [50]}
+  - {use: pbp, label: PBP-1, hidden: [50]}
   - {use: pbp, label: PBP-2, hidden: [50, 50]}
 overrides:
   naval: {PBP-2: {epochs: 9}}
 ranks:
-  - {name: all, methods: [PBP, PBP-2, GP], pairs: [[PBP, GP]]}
+  - {name: all, methods: [PBP-1, PBP-2, GP], pairs: [[PBP-1, GP]]}
 """
 WHOLE = "study: whole\ninclude: [first.yaml, parts/second.yaml]\n"
 
@@ -59,7 +59,6 @@ def test_the_union_has_each_entry_once(tmp_path: Path) -> None:
     study = read(tmp_path)
     assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval"]
     assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2"]
-    assert study.aliases == {"PBP": "PBP-1"}
     assert study.datasets[2].constant_inputs == "paper"
     assert study.name == "whole"
 
@@ -69,16 +68,15 @@ def test_overrides_apply_to_the_entries_of_their_file_only(tmp_path: Path) -> No
     assert options(study, "GP", "yacht") == {"starts": 2}
     assert options(study, "PBP-2", "yacht") == {"hidden": [50, 50]}
     assert options(study, "PBP-2", "naval")["epochs"] == 9
-    assert options(study, "PBP-1", "naval") == {}
+    assert options(study, "PBP-1", "naval") == {"hidden": [50]}
     assert options(study, "GP", "boston") == {}
 
 
 def test_overrides_of_the_including_file_come_last(tmp_path: Path) -> None:
     study = read(tmp_path, WHOLE + "overrides: {yacht: {GP: {starts: 3}}, naval: {pbp: {epochs: 4}}}\n")
     assert options(study, "GP", "yacht") == {"starts": 3}
-    assert options(study, "PBP-1", "naval") == {"epochs": 4}
+    assert options(study, "PBP-1", "naval") == {"hidden": [50], "epochs": 4}
     assert options(study, "PBP-2", "naval") == {"hidden": [50, 50], "epochs": 4}
-    assert study.aliases == {"PBP": "PBP-1"}
 
 
 def test_an_override_does_not_apply_to_another_data_set_with_the_same_name(tmp_path: Path) -> None:
@@ -89,8 +87,8 @@ def test_an_override_does_not_apply_to_another_data_set_with_the_same_name(tmp_p
     assert "epochs" not in options(study, "PBP-2", "naval zero")
 
 
-def test_accepted_differences_and_rank_groups_use_the_remaining_labels(tmp_path: Path) -> None:
-    own = "accept: [{method: PBP, dataset: boston, metric: ll, reason: own}]\n"
+def test_accepted_differences_of_the_including_file_come_first(tmp_path: Path) -> None:
+    own = "accept: [{method: PBP-1, dataset: boston, metric: ll, reason: own}]\n"
     study = read(tmp_path, WHOLE + own)
     assert [(each.method, each.dataset, each.reason) for each in study.accept] == [("PBP-1", "boston", "own")]
     assert study.ranks[0].methods == ["PBP-1", "PBP-2", "GP"]
@@ -110,91 +108,18 @@ accept: [{method: pbp, dataset: naval, metric: ll, reason: known}]
     assert {each.dataset for each in study.accept} == {"boston", "naval"}
 
 
-def test_cells_left_out_use_the_remaining_labels(tmp_path: Path) -> None:
-    study = read(tmp_path, WHOLE + "left_out: [{method: PBP, dataset: boston, reason: own}]\n")
-    assert [(each.method, each.dataset, each.reason) for each in study.left_out] == [("PBP-1", "boston", "own")]
-
-
 def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> None:
     own = "datasets: [wine, boston]\nmethods: [{use: bp, label: BP}, {use: gp, label: GP}, {use: pbp, label: mine}]\n"
     study = read(tmp_path, WHOLE + own)
     assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval", "wine"]
-    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2", "BP"]
-    assert study.aliases == {"PBP": "PBP-1", "mine": "PBP-1"}
-    assert read(tmp_path, WHOLE + own + "compare: {times: mine}\n").compare.times == "PBP-1"
-
-
-def test_two_own_labels_of_the_same_options_remain_two_entries(tmp_path: Path) -> None:
-    own = "methods: [{use: bp, label: a}, {use: bp, label: b}]\n"
-    assert [entry.label for entry in read(tmp_path, WHOLE + own).methods][-2:] == ["a", "b"]
-
-
-def test_different_overrides_on_a_common_data_set_keep_two_labels_apart(tmp_path: Path) -> None:
-    second = SECOND.replace("naval: {PBP-2", "boston: {PBP")
-    study = read(tmp_path, second=second)
-    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP", "PBP-2"]
-    assert study.aliases == {}
-    assert options(study, "PBP", "boston")["epochs"] == 9
-    assert options(study, "PBP-1", "boston") == {}
-
-
-def test_overrides_of_one_label_keep_it_apart(tmp_path: Path) -> None:
-    """An override of the including file for one label does not change an included entry with the same options."""
-    own = "methods: [{use: pbp, label: mine}]\noverrides: {naval: {mine: {epochs: 4}}}\n"
-    study = read(tmp_path, WHOLE + own)
-    assert study.aliases == {"PBP": "PBP-1"}
-    assert options(study, "mine", "naval") == {"epochs": 4}
-    assert options(study, "PBP-1", "naval") == {}
-    first = FIRST.replace("{gp: {starts: 2}}", "{PBP-1: {epochs: 7}}")
-    study = read(tmp_path, WHOLE + "methods: [{use: pbp, label: mine}]\n", first=first)
-    assert study.aliases == {"mine": "PBP"}
-    assert "epochs" not in options(study, "PBP", "yacht")
-    assert options(study, "PBP-1", "yacht") == {"epochs": 7}
-
-
-def test_the_name_of_a_method_keeps_its_meaning_if_it_is_an_alias(tmp_path: Path) -> None:
-    (tmp_path / "third.yaml").write_text("study: t\ndatasets: [boston]\nmethods: [pbp]\n")
-    third = "study: whole\ninclude: [first.yaml, parts/second.yaml, third.yaml]\n"
-    study = read(tmp_path, third + "overrides: {naval: {pbp: {epochs: 4}}}\n")
-    assert study.aliases == {"PBP": "PBP-1", "pbp": "PBP-1"}
-    assert options(study, "PBP-1", "naval")["epochs"] == options(study, "PBP-2", "naval")["epochs"] == 4
-
-
-def test_accepted_differences_of_a_file_apply_to_its_own_entries(tmp_path: Path) -> None:
-    first = FIRST.replace("method: PBP-1", "method: pbp").replace("label: PBP-1", "label: PBP-1, epochs: 3")
-    study = read(tmp_path, first=first)
-    assert [each.method for each in study.accept] == ["PBP-1"]
-    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP", "PBP-2"]
-
-
-def test_the_order_of_files_does_not_decide_what_contradicts(tmp_path: Path) -> None:
-    parts = {
-        "a": "datasets: [boston]\nmethods: [{use: pbp, label: A}]\noverrides: {boston: {A: {epochs: 7}}}\n",
-        "b": "datasets: [yacht]\nmethods: [{use: pbp, label: B}]\n",
-        "c": "datasets: [boston]\nmethods: [{use: pbp, label: B}]\n",
-    }
-    for name, text in parts.items():
-        (tmp_path / f"{name}.yaml").write_text(f"study: {name}\n{text}")
-    for order in ("abc", "acb", "cba", "bca"):
-        study = read(tmp_path, f"study: w\ninclude: [{', '.join(f'{name}.yaml' for name in order)}]\n")
-        assert {entry.label for entry in study.methods} == {"A", "B"}
-        assert options(study, "A", "boston") == {"epochs": 7}
-        assert options(study, "B", "boston") == {}
-
-
-def test_pairs_of_aliases_are_dropped(tmp_path: Path) -> None:
-    group = "ranks: [{name: two, methods: [PBP-1, PBP, GP], pairs: [[PBP-1, PBP], [PBP, GP]]}]\n"
-    study = read(tmp_path, WHOLE + group)
-    (two,) = (each for each in study.ranks if each.name == "two")
-    assert (two.methods, two.pairs) == (["PBP-1", "GP"], [["PBP-1", "GP"]])
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2", "BP", "mine"]
 
 
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
         (
-            SECOND.replace("label: PBP, hidden: [50]", "label: PBP-1, hidden: [20]").replace("PBP: {", "PBP-1: {")
-            .replace("[PBP, PBP-2, GP], pairs: [[PBP, GP]]", "[PBP-1, GP]"),
+            SECOND.replace("label: PBP-1, hidden: [50]", "label: PBP-1, hidden: [20]"),
             ("DIR/whole.yaml:2: include[1]: the method 'PBP-1' is not the same in DIR/first.yaml:5 and in "
             "DIR/parts/second.yaml:5: hidden [50] and [20]; change one label"),
         ),
@@ -247,9 +172,9 @@ def test_contradictory_rank_groups(tmp_path: Path) -> None:
         ("study: w\ninclude: [first.yaml]\nexperiment: toy\n", "include: is not allowed with an experiment"),
         ("study: w\ninclude: [toy.yaml]\n", "include[0]: is an experiment; only studies with methods can be included"),
         ("study: w\ninclude: [wrong.yaml]\n", "DIR/wrong.yaml:2: datasets[0]: unknown data set"),
-        (WHOLE + "overrides: {wine: {PBP: {epochs: 3}}}\n", "overrides.wine: not a data set of this study"),
-        (WHOLE + "overrides: {yacht: {PPB: {epochs: 3}}}\n", "allowed: GP, PBP, PBP-1, PBP-2, gp, pbp"),
-        (WHOLE + "overrides: {yacht: {PBP: {epoch: 3}}}\n", "did you mean 'epochs'?"),
+        (WHOLE + "overrides: {wine: {GP: {starts: 3}}}\n", "overrides.wine: not a data set of this study"),
+        (WHOLE + "overrides: {yacht: {PPB: {epochs: 3}}}\n", "allowed: GP, PBP-1, PBP-2, gp, pbp"),
+        (WHOLE + "overrides: {yacht: {PBP-1: {epoch: 3}}}\n", "did you mean 'epochs'?"),
     ],
 )
 def test_mistakes(tmp_path: Path, whole: str, expected: str) -> None:
@@ -261,13 +186,9 @@ def test_mistakes(tmp_path: Path, whole: str, expected: str) -> None:
 def test_shipped_studies_are_included_by_name(tmp_path: Path) -> None:
     first = FIRST.replace("label: GP", "label: GP-1").replace("gp:", "GP-1:")
     study = read(tmp_path, "study: w\ninclude: [quickstart, first.yaml]\n", first=first)
-    assert [entry.label for entry in study.methods] == ["PBP", "GP", "Bayesian ridge", "Constant", "GP-1"]
+    assert [entry.label for entry in study.methods] == ["PBP", "GP", "Bayesian ridge", "Constant", "PBP-1", "GP-1"]
     (tmp_path / "quickstart").write_text("study: s\ndatasets: [wine]\nmethods: [vi]\n")  # a file comes first
     assert read(tmp_path, "study: w\ninclude: [quickstart]\n").methods[0].use == "vi"
-
-
-def test_the_nearest_file_is_named(tmp_path: Path) -> None:
-    assert "did you mean 'first.yaml'?" in message(tmp_path, "study: w\ninclude: [fist.yaml]\n")
 
 
 def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
@@ -281,7 +202,6 @@ def test_included_files_may_include_others(tmp_path: Path) -> None:
     second = SECOND.replace("datasets:", "include: [../first.yaml]\ndatasets:", 1)
     study = read(tmp_path, "study: w\ninclude: [parts/second.yaml, first.yaml]\n", second=second)
     assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2"]
-    assert study.aliases == {"PBP": "PBP-1"}
     assert options(study, "PBP-2", "naval")["epochs"] == 9
 
 
@@ -309,16 +229,5 @@ def test_the_shipped_suite_has_the_nine_sets_of_the_papers() -> None:
         "boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht"
     }  # fmt: skip
     assert study.splits.factors()["scheme"] == "standard"
-    assert study.aliases == {"PBP": "PBP-1"}
-    assert {entry.use for entry in study.methods} >= {
-        "pbp",
-        "vi",
-        "ensemble",
-        "hmc",
-        "sgld",
-        "laplace",
-        "gp",
-        "sgp",
-        "dgp_ep",
-        "ep_nn",
-    }
+    uses = {"pbp", "vi", "ensemble", "hmc", "sgld", "laplace", "gp", "sgp", "dgp_ep", "ep_nn"}
+    assert {entry.use for entry in study.methods} >= uses

@@ -142,44 +142,28 @@ WRONG = [
         1,
         ["study: must be a folder's name", "found '../s'"],
     ),
-    ("study: .hidden\ndatasets: [boston]\nmethods: [pbp]\n", 1, ["study: must be a folder's name"]),
-    ("study: ''\ndatasets: [boston]\nmethods: [pbp]\n", 1, ["study: must be a folder's name", "found ''"]),
-    (HEAD + "seed: true\n", 4, ["seed: must be a whole number", "found true"]),
-    (HEAD + "seed: 1.0\n", 4, ["seed: must be a whole number", "found 1.0"]),
     (HEAD + "seed: -1\n", 4, ["seed: must be a whole number of at least 0", "found -1"]),
-    (HEAD + "seed: 4294967296\n", 4, ["seed: must be a whole number of at least 0 and below 4294967296"]),
-    (HEAD + "seed: '3'\n", 4, ["seed: must be a whole number", "found '3'"]),
     # limits
     (HEAD + "limits: {seconds: -3}\n", 4, ["limits.seconds: must be a number above 0 and at most 1e+08;", "found -3"]),
-    (HEAD + "limits: {memory_gb: 0}\n", 4, ["limits.memory_gb: must be a number above 0"]),
     (HEAD + "limits: {second: 3}\n", 4, ["limits.second: unknown", "allowed: cpu_seconds,", "'seconds'?"]),
-    (HEAD + "limits: {seconds: true}\n", 4, ["limits.seconds: must be"]),
     (HEAD + "limits: 3\n", 4, ["limits: must be a mapping", "found 3"]),
     # comparisons
-    (HEAD + "compare: {row: pbp}\n", 4, ["compare.row: unknown key", "allowed: rows, times", "'rows'?"]),
     (HEAD + "compare: {rows: pbq}\n", 4, ["compare.rows: not a method of this study", "found 'pbq'", "'pbp'?"]),
-    (HEAD + "compare: pbp\n", 4, ["compare: must be a mapping", "found 'pbp'"]),
     # groups to rank
     (
         HEAD + "ranks: [{name: g, methods: [a]}]\n",
         4,
         ["ranks[0].methods: must be a list of 2 to 100 texts", "found [a]"],
     ),
-    (HEAD + "ranks: [{name: g, methods: [a, b], besides: x}]\n", 4, ["ranks[0].besides: unknown key", "'beside'?"]),
     (HEAD + "ranks: [{name: g, methods: [a, b], beside: bui2016}]\n", 4, ["unknown source of published", "'bui2015'?"]),
-    (HEAD + "ranks: [{name: g, methods: [a, b, a]}]\n", 4, ["ranks[0].methods[2]: is in the group already", "'a'"]),
     (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a, c]]}]\n", 4, ["not a method of this group", "found 'c'"]),
-    (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a, a]]}]\n", 4, ["pairs a method with itself"]),
-    (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a]]}]\n", 4, ["ranks[0].pairs[0]: must be two texts"]),
     (
         HEAD + "ranks:\n  - {name: g, methods: [a, b]}\n  - {name: g, methods: [a, c]}\n",
         6,
         ["ranks[1].name: a second group with this name", "found 'g'"],
     ),
-    (HEAD + "ranks: {name: g}\n", 4, ["ranks: must be a list"]),
     # data sets
     ("study: s\ndatasets: []\nmethods: [pbp]\n", 2, ["datasets: must be a list of one or more values", "found []"]),
-    ("study: s\ndatasets: boston\nmethods: [pbp]\n", 2, ["datasets: must be a list", "found 'boston'"]),
     ("study: s\ndatasets:\n  - boston\n  - bostn\nmethods: [pbp]\n", 4, ["datasets[1]: unknown data set", "'boston'?"]),
     (
         "study: s\ndatasets: [3]\nmethods: [pbp]\n",
@@ -201,49 +185,18 @@ WRONG = [
         4,
         ["datasets[1].constant_inputs: unknown value", "found 'papr'", "allowed: paper, zero", "did you mean 'paper'?"],
     ),
-    (
-        "study: s\ndatasets: [{name: boston, target_transform: cube}]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0].target_transform: unknown value", "found 'cube'", "did you mean 'cube_root'?"],
-    ),
-    (
-        "study: s\ndatasets: [{name: naval, irrelevant_inputs: -1}]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0].irrelevant_inputs"],
-    ),
     ("study: s\ndatasets: [{label: x}]\nmethods: [pbp]\n", 2, ["datasets[0].name: is missing"]),
     ("study: s\ndatasets: [{name: naval, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].target: requires csv"]),
-    ("study: s\ndatasets: [{name: m, csv: mine.csv}]\nmethods: [pbp]\n", 2, ["datasets[0].target: is missing"]),
-    (
-        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, irrelevant_inputs: 2}]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0].irrelevant_inputs: is not allowed with csv"],
-    ),
-    (
-        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classificaton}]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0].task: unknown value", "found 'classificaton'", "did you mean 'classification'?"],
-    ),
-    (
-        "study: s\ndatasets: [{name: naval, task: classification}]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0].task: requires csv"],
-    ),
-    (
-        "study: s\ndatasets: [sub/mine.csv]\nmethods: [pbp]\n",
-        2,
-        ["datasets[0]: a data file needs a mapping", "allowed: {name: mine, csv: sub/mine.csv, target: COLUMN}"],
-    ),
     ("study: s\ndatasets: [{name: m, csv: no.csv, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].csv: no such file"]),
-    (
-        f"study: s\ndatasets: [{{name: m, csv: {'a' * 190}/{'b' * 3}, target: y}}]\nmethods: [pbp]\n",
-        2,
-        ["no such file"],
-    ),
     (
         "study: s\ndatasets: [{name: boston, csv: mine.csv, target: y}]\nmethods: [pbp]\n",
         2,
         ["choose a different name"],
+    ),
+    (
+        "study: s\ndatasets: [boston]\nmethods:\n  - pbp: {hidden: [50]}\n",
+        4,
+        ["methods[0]: must be a method's name or a mapping with use", "allowed: {use: NAME, OPTION: VALUE, ...}"],
     ),
     # splits
     (
@@ -254,42 +207,21 @@ WRONG = [
     (HEAD + "splits: {sheme: standard}\n", 4, ["splits.sheme: unknown key", "did you mean 'scheme'?"]),
     (HEAD + "splits: {folds: 3}\n", 4, ["splits.scheme: is missing"]),
     (HEAD + "splits: {scheme: gap, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
-    (HEAD + "splits: {scheme: standard, count: 0}\n", 4, ["splits.count"]),
     (
         HEAD + "splits: {scheme: standard, count: 21}\n",
         4,
         ["splits.count: must be a whole number of at least 1 and at most 20"],
     ),
-    (HEAD + "splits: {scheme: kfold, folds: 1}\n", 4, ["splits.folds"]),
     (
         HEAD + "splits: {scheme: shuffle, test_fraction: 1.0}\n",
         4,
         ["splits.test_fraction: must be a number above 0 and below 1"],
     ),
-    (HEAD + "splits: {scheme: holdout, test_rows: 0}\n", 4, ["splits.test_rows"]),
-    (HEAD + "splits: [gap]\n", 4, ["splits: must be a scheme's name or a mapping"]),
-    (HEAD + "splits: {scheme: [gap]}\n", 4, ["splits.scheme: must be a scheme's name"]),
     # methods
     ("study: s\ndatasets: [boston]\nmethods: []\n", 3, ["methods: must be a list of one or more values", "found []"]),
-    ("study: s\ndatasets: [boston]\nmethods: pbp\n", 3, ["methods: must be a list"]),
     ("study: s\ndatasets: [boston]\nmethods: [pbpp]\n", 3, ["methods[0]: unknown method", "did you mean 'pbp'?"]),
-    ("study: s\ndatasets: [boston]\nmethods:\n  - label: x\n", 4, ["methods[0].use: is missing"]),
     ("study: s\ndatasets: [boston]\nmethods:\n  - {use: 3}\n", 4, ["methods[0].use: must be text"]),
-    ("study: s\ndatasets: [boston]\nmethods: [[pbp]]\n", 3, ["methods[0]: must be a method's name or a mapping"]),
     ("study: s\ndatasets: [boston]\nmethods: [pbp, pbp]\n", 3, ["methods[1]: a second method with the label", "'pbp'"]),
-    ("study: s\ndatasets: [boston]\nmethods: [pbp, {use: dropout, label: pbp}]\n", 3, ["methods[1]: a second method"]),
-    (
-        "study: s\ndatasets: [boston]\nmethods:\n  - pbp: {hidden: [50]}\n",
-        4,
-        ["methods[0]: must be a method's name or a mapping with use", "allowed: {use: pbp, hidden: ...}"],
-    ),
-    (
-        "study: s\ndatasets: [boston]\nmethods:\n  - 'a.b:C':\n    label: x\n",
-        4,
-        ["methods[0]: must be a method's name", "allowed: {use: 'a.b:C', label: ...}"],
-    ),
-    ("study: s\ndatasets: [boston]\nmethods: [slow.py]\n", 3, ["found 'slow.py'", "allowed: './slow.py:ClassName'"]),
-    ("study: s\ndatasets: [boston]\nmethods: [a.b.C]\n", 3, ["found 'a.b.C'", "allowed: 'a.b:C'"]),
     (
         "study: s\ndatasets: [boston]\nmethods: [{use: pbp, lable: x}]\n",
         3,
@@ -312,19 +244,7 @@ WRONG = [
         3,
         ["methods[0].label: must be one line of text"],
     ),
-    (
-        'study: s\ndatasets: [boston]\nmethods: [{use: pbp, label: "a\\nb"}]\n',
-        3,
-        ["methods[0].label: must be one line of text"],
-    ),
     ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, label: null}]\n", 3, ["methods[0].label: has no value"]),
-    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: 3}]\n", 3, ["methods[0].tune: must be a mapping"]),
-    (
-        "study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: {trails: 3}}]\n",
-        3,
-        ["methods[0].tune.trails", "'trials'?"],
-    ),
-    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: {fraction: 1}}]\n", 3, ["methods[0].tune.fraction"]),
     ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, published: PBB}]\n", 3, ["methods[0].published", "'PBP'?"]),
     # overrides
     (
@@ -332,34 +252,26 @@ WRONG = [
         4,
         ["overrides.bston: not a data set of this study", "'boston'?"],
     ),
-    (HEAD + "overrides: {kin40k: {pbp: {epochs: 2}}}\n", 4, ["overrides.kin40k: not a data set of this study"]),
     (
         HEAD + "overrides:\n  boston:\n    pdp: {epochs: 2}\n",
         6,
         ["overrides.boston.pdp: not a method of this study", "'pbp'?"],
     ),
     (HEAD + "overrides: {boston: {pbp: {epoch: 2}}}\n", 4, ["overrides.boston.pbp.epoch: pbp has no such option"]),
-    (HEAD + "overrides: {boston: {pbp: {epochs: no more}}}\n", 4, ["overrides.boston.pbp.epochs", "found 'no more'"]),
     (HEAD + "overrides: {boston: {pbp: {label: x}}}\n", 4, ["overrides.boston.pbp.label: cannot be overridden"]),
     (HEAD + "overrides: {boston: {pbp: 3}}\n", 4, ["overrides.boston.pbp: must be a mapping"]),
-    (HEAD + "overrides: {boston: {pbp: null}}\n", 4, ["overrides.boston.pbp: must be a mapping"]),
     (HEAD + "overrides: [boston]\n", 4, ["overrides: must be a mapping", "found [boston]"]),
     # accepted differences
     (HEAD + "accept: [{method: x, dataset: boston, metric: ll, reason: r}]\n", 4, ["accept[0].method: not a method"]),
     (HEAD + "accept: [{method: pbp, dataset: x, metric: ll, reason: r}]\n", 4, ["accept[0].dataset: not a data set"]),
     (HEAD + "accept: [{method: pbp, dataset: boston, metric: lll, reason: r}]\n", 4, ["accept[0].metric", "'ll'?"]),
-    (HEAD + "accept: [{method: pbp, dataset: boston, metric: ll}]\n", 4, ["accept[0].reason: is missing"]),
-    (HEAD + "accept: [{method: pbp, dataset: boston, metric: ll, reason: ' '}]\n", 4, ["accept[0].reason"]),
     (
         HEAD + "accept:\n" + "- {method: pbp, dataset: boston, metric: ll, reason: r}\n" * 2,
         6,
         ["accept[1]: is in the list already"],
     ),
-    (HEAD + "accept: {method: pbp}\n", 4, ["accept: must be a list"]),
     # cells left out
     (HEAD + "left_out: [{method: x, dataset: boston, reason: r}]\n", 4, ["left_out[0].method: not a method"]),
-    (HEAD + "left_out: [{method: pbp, dataset: bostn, reason: r}]\n", 4, ["left_out[0].dataset", "'boston'?"]),
-    (HEAD + "left_out: [{method: pbp, dataset: boston}]\n", 4, ["left_out[0].reason: is missing"]),
     (
         HEAD + "left_out:\n" + "- {method: pbp, dataset: boston, reason: r}\n" * 2,
         6,
@@ -373,14 +285,8 @@ WRONG = [
         ["methods: is not allowed with an experiment; write"],
     ),
     ("study: s\nexperiment: cubic_toy\ndatasets: [yacht]\n", 3, ["datasets: is not allowed with an experiment; write"]),
-    ("study: s\nexperiment: cubic_toy\ncompare: {rows: a}\n", 3, ["compare: is not allowed with an experiment"]),
-    ("study: s\nexperiment: cubic_toy\nranks: []\n", 3, ["ranks: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
-    ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),
     (LEARNING + "accept: [{method: B, dataset: yacht, metric: rmse, reason: r}]\n", 4, ["accept[0].method: not a"]),
-    (LEARNING + "accept: [{method: A, dataset: boston, metric: rmse, reason: r}]\n", 4, ["accept[0].dataset: not a"]),
-    ("study: s\nexperiment: null\n", 2, ["experiment: has no value"]),
-    ("study: s\nexperiment: [cubic_toy]\n", 2, ["experiment: must be text"]),
 ]
 
 
@@ -423,15 +329,11 @@ def test_an_unavailable_target_is_reported_once(read):
     assert str(caught.value).count("cannot be imported") == 1
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path):
+def test_a_missing_file(tmp_path: Path):
     from ep_bench.spec import read_study
 
     with pytest.raises(UserError, match=r"none\.yaml: no such study file"):
         read_study(tmp_path / "none.yaml", None)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="is a folder, not a study file"):
-        read_study(tmp_path, None)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"no such study file|cannot be read"):
-        read_study(tmp_path / ("x" * 300), None)  # type: ignore[arg-type]
 
 
 def test_the_metrics_that_can_be_accepted_are_those_that_get_verdicts():

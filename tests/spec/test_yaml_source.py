@@ -40,7 +40,7 @@ def test_plain_values(values, text, value):
     [
         "no", "No", "NO", "yes", "on", "Off", "10:30", "1:2:3", "-10:30.5", "2001-01-01", "2001-1-1 10:00:00",
         "010", "-017", "08", "0o17", "0b101", "1_000", "1_0.5", "0x_1", "0x1F",
-        ".inf", "-.INF", ".nan", ".NaN", "nan", "inf", "-Infinity", "1e999", "=", "9" * 400,
+        ".inf", "-.INF", ".nan", ".NaN", "1e999", "=", "9" * 400,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shape", ["key: {}", "list:\n- a\n- {}", "flow: {{deep: [1, {}]}}", "{}: 1"])

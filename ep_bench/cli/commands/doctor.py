@@ -25,12 +25,12 @@ def doctor_lines() -> list[str]:
     from threadpoolctl import threadpool_info
 
     from ep_bench import data
-    from ep_bench.cli.output.text import wrapped_columns
+    from ep_bench.cli.output.text import columns
     from ep_bench.errors import UserError
     from ep_bench.results.provenance import environment
 
     found = environment()
-    cards, wrong_cards = data.valid_cards()
+    cards = [data.card(name) for name in data.names()]
     try:
         present = [card.name for card in cards if data.location(card) != "not fetched"]
     except UserError as error:  # EP_BENCH_DATA is not a folder; the other lines are still useful
@@ -49,10 +49,9 @@ def doctor_lines() -> list[str]:
         ("data cache", str(data.cache_folder())),
         ("data found", ", ".join(present)),
         ("data absent", ", ".join(absent) or "none"),
-        *(("data card", str(error)) for error in wrong_cards),
         *_plugin_lines(),
     ]
-    return wrapped_columns(rows)
+    return columns(rows)
 
 
 def _plugin_lines() -> list[tuple[str, str]]:

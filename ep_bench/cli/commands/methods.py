@@ -140,7 +140,7 @@ def method_lines(name: str) -> list[str]:
     from ep_bench import adapters
     from ep_bench import methods as registry
     from ep_bench.cli.output.study import space_text
-    from ep_bench.cli.output.text import docstring_lines, field_lines
+    from ep_bench.cli.output.text import field_lines
     from ep_bench.estimator import COMMON_OPTIONS
     from ep_bench.options import Option, table, written
     from ep_bench.spec import read_space
@@ -161,7 +161,7 @@ def method_lines(name: str) -> list[str]:
         space, _ = read_space(method.space, lambda *_: [])
         lines += ["", *field_lines("tune searches", space_text(space))]
     doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
-    return [*lines, "", *docstring_lines(doc)]
+    return [*lines, "", *doc.splitlines()]
 
 
 def _option_lines(options: Sequence[Option]) -> list[str]:

@@ -150,7 +150,6 @@ def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Seq
     done = Counter((row["method"], row["dataset"]) for row in rows if row["status"] == "ok")
     methods, datasets = (list(dict.fromkeys(place[i] for place in wanted)) for i in (0, 1))
     left_out = {(each["method"], each["dataset"]) for each in study.lock.get("left_out", [])}
-    aliases = {label: entry.get("aliases", []) for label, entry in study.lock.get("methods", {}).items()}
 
     def entry(place: tuple[str, str]) -> str:
         if place not in wanted:
@@ -158,8 +157,7 @@ def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Seq
         count, total = done[place], wanted[place]
         return str(count) if count == total else f"{count}/{total}"
 
-    names = {method: " = ".join([method, *aliases.get(method, [])]) for method in methods}
-    table = [("ok cells", *datasets), *((names[m], *(entry((m, d)) for d in datasets)) for m in methods)]
+    table = [("ok cells", *datasets), *((m, *(entry((m, d)) for d in datasets)) for m in methods)]
     return columns(table)
 
 

@@ -34,17 +34,6 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def wrapped_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as columns; the last column is wrapped to the width of the terminal."""
-    start = sum(max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1])
-    size = max(terminal_width() - start, MIN_WIDTH)
-    lines: list[Sequence[str]] = []
-    for row in rows:
-        first, *rest = textwrap.wrap(row[-1], size, break_on_hyphens=False, break_long_words=False) or [""]
-        lines += [[*row[:-1], first], *([*[""] * (len(row) - 1), more] for more in rest)]
-    return columns(lines)
-
-
 def field_lines(key: str, value: Any) -> list[str]:
     """Return a key with its value, on one line if it fits."""
     if isinstance(value, list) and max(map(len, map(str, value))) > _SHORT:
@@ -53,17 +42,6 @@ def field_lines(key: str, value: Any) -> list[str]:
     if len(key) + len(text) < width():
         return [f"{key}: {text}" if text else key]
     return [f"{key}:", *paragraph(text, "    ")]
-
-
-def docstring_lines(doc: str) -> Iterator[str]:
-    """Yield the lines of a docstring; only paragraphs wider than the terminal are wrapped, formulas are not."""
-    terminal = terminal_width()
-    for part in re.split(r"\n(?=\n)|(?<!\n)\n(?=Deviation:)", doc):
-        text = part.lstrip("\n")
-        yield from [""] * (len(part) - len(text))
-        is_prose = not re.search(r"^ |\S  ", text, re.MULTILINE)
-        is_wide = max(map(len, text.splitlines()), default=0) > terminal
-        yield from textwrap.wrap(text, terminal, break_on_hyphens=False) if is_prose and is_wide else text.splitlines()
 
 
 def paragraph(text: str, indent: str) -> list[str]:
