@@ -79,5 +79,5 @@ def load_results(*folders: str | Path) -> pd.DataFrame:
     if any(isinstance(folder, list | tuple) for folder in folders):
         raise UserError("folders are separate arguments", where="load_results", allowed="load_results(*folders)")
     studies = [store.read_intact(Path(folder)) for folder in folders]
-    rows = [row for study in studies for row in (*study.rows, *study.further_seeds)]
+    rows = [row for study in studies for row in study.all_rows]
     return pd.DataFrame(rows, columns=list(COLUMNS))

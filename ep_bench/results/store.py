@@ -197,6 +197,11 @@ class StudyResults:
     finished: FinishedRows = field(default_factory=FinishedRows)
     further_seeds: list[Row] = field(default_factory=list)  # rows of all seeds but the first
 
+    @property
+    def all_rows(self) -> list[Row]:
+        """The rows of all seeds."""
+        return [*self.rows, *self.further_seeds]
+
     def origin(self, row: Row) -> Origin | None:
         """Return how a row was computed, or None if it is unknown."""
         return self.finished.origins.get(row["cell"])

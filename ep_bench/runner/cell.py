@@ -232,7 +232,7 @@ class _ValidationScorer:
 
 def _start(job: Job, method: CellMethod) -> dict[str, Any]:
     """Return the starting options of the search: those given, else the defaults."""
-    return {**method.defaults((job.tune or {})["space"].keys()), **job.options}
+    return {**method.defaults(list((job.tune or {})["space"])), **job.options}
 
 
 def variants(job: Job) -> Iterator[dict[str, Any]]:

@@ -63,7 +63,7 @@ class EarlierResults:
         failed = _source(usable, job.cell.key, "failed")
         if row is not None:
             return PlannedCell(job, "missing", row["reason"], source=failed)
-        old = self._finished_by_slot.get(_slot(vars(job.cell)))
+        old = self._finished_by_slot.get(slot(vars(job.cell)))
         if old is None:
             return PlannedCell(job, "missing", source=failed)
         why = "; ".join(differences(old["factors"], job.cell.factors))
@@ -93,7 +93,7 @@ class EarlierResults:
 
     @cached_property
     def _finished_by_slot(self) -> dict[tuple[str, str, int, int], Mapping[str, Any]]:
-        return {_slot(cell): cell for cell in self._finished}
+        return {slot(cell): cell for cell in self._finished}
 
     @cached_property
     def _seconds(self) -> dict[TimeKey, list[float]]:
@@ -128,7 +128,7 @@ class EarlierResults:
         return [(*_time_keys(cell["factors"]), cell, row) for cell, row in usable]
 
 
-def _slot(cell: Mapping[str, Any]) -> tuple[str, str, int, int]:
+def slot(cell: Mapping[str, Any]) -> tuple[str, str, int, int]:
     """Return the place of a cell in a study; a finished cell at the place of another one is stale."""
     return cell["method"], cell["dataset"], cell["split"], cell["factors"].get("seed", 0)
 
@@ -255,7 +255,7 @@ def take_over(
         finished.add(record)
     with sole_writer(folder):
         with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
-            rows = store.current_rows(folder, lock, finished.rows)
+            rows, _ = store.by_seed(lock, store.current_rows(folder, lock, finished.rows))
             curves.update(folder, rows, [source.folder for source in _sources(found)])
         for record in records.values():
             store.write_record(folder, record)

@@ -57,7 +57,8 @@ class ExperimentPlan(BasePlan):
         """Raise UserError if a stored part shows that no further part is worth computing."""
         store.set_aside(self.finished.damaged)
         for record in store.each_record(self.folder, []):
-            self.check(record)
+            if record.key in self.finished.rows:
+                self.check(record)
 
     def save(self, *, with_curves: bool = True) -> None:
         """Store the results if all parts are finished; of stored results, update the comparison with published ones."""
@@ -107,25 +108,28 @@ def plan_of_experiment(study: Study, folder: Path) -> ExperimentPlan:
         seconds: Sequence[float | None] = estimates(setup.config) if estimates else [None] * count
         factors = {**setup.factors, "method_versions": setup.newest_versions()}
     finished, stamps = store.FinishedRows(), store.stamps(folder)
-    for record in store.each_record(folder, finished.damaged):
-        finished.add(record)
-    cells = []
+    jobs = {}
     for place in range(count):
         key = store.factor_hash({**factors, "part": place})
         cell = Cell(setup.name, PARTS, place, setup.seed, {**factors, "part": place}, key)
         limits = study.limits
-        job = PartJob(
+        jobs[key] = PartJob(
             cell, study.name, setup.name, study.options, setup.seed, str(study.path.parent.resolve()),
             limits.seconds, limits.memory_gb, limits.cpu_seconds, seconds[place],
         )  # fmt: skip
-        cells.append(_planned(job, finished.rows.get(key), is_computed))
+    for record in store.each_record(folder, finished.damaged):
+        if record.key in jobs:  # the others are of other options or versions
+            finished.add(record)
+    cells = [_planned(job, finished.rows.get(key), is_computed) for key, job in jobs.items()]
     return ExperimentPlan(study, folder, cells, stamps, finished, setup=setup, is_computed=is_computed)
 
 
 def _planned(job: PartJob, row: Mapping[str, Any] | None, is_computed: bool) -> PlannedCell:
     """Return the state of a part from the row of its cell file."""
-    if row is None or row["reason"].startswith(INFRASTRUCTURE):
+    if row is None:
         return PlannedCell(job, "done" if is_computed else "missing")
+    if row["reason"].startswith(INFRASTRUCTURE):
+        return PlannedCell(job, "missing", row["reason"])
     return PlannedCell(job, "done") if row["status"] == "ok" else PlannedCell(job, "failed", row["reason"])
 
 

@@ -16,7 +16,7 @@ from ep_bench.errors import UserError, joined
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.selection import Wanted, matches
 from ep_bench.results.writers import sole_writer
-from ep_bench.runner.earlier_results import EarlierResults, take_over
+from ep_bench.runner.earlier_results import EarlierResults, slot, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
 from ep_bench.runner.jobs import BasePlan, Job, PlannedCell
 from ep_bench.spec import MethodEntry, Study
@@ -200,16 +200,14 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
 
 
 def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
-    """Return the number of finished cells in the folder whose method, data set or split the study does not have.
+    """Return the number of finished cells in the folder whose method, data set, split or seed the study does not have.
 
-    Stale cells do not count, because the plan lists them. Superseded cells are not in the plan of the lock file.
+    Stale cells do not count, because the plan lists them.
     """
-    kept = {(planned.job.cell.method, planned.job.cell.dataset, planned.job.cell.split) for planned in cells}
+    kept = {slot(vars(planned.job.cell)) for planned in cells}
     keys = {planned.job.cell.key for planned in cells}  # an entry with a new label has the same cells
     return sum(
-        cell["cell"] in past.rows
-        and cell["cell"] not in keys
-        and (cell["method"], cell["dataset"], cell["split"]) not in kept
+        cell["cell"] in past.rows and cell["cell"] not in keys and slot(cell) not in kept
         for cell in store.lock_cells(past.lock)
     )
 

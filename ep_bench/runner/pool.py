@@ -12,7 +12,6 @@ from typing import Any
 
 from ep_bench.errors import UserError
 from ep_bench.processes.tree import end_with_process, ignoring_interrupts
-from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import LOST, AnyJob, blank_record, fail
 from ep_bench.types import Record
 
@@ -39,6 +38,8 @@ def run_jobs(
     """
     if backend not in BACKENDS:
         raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)
+    from ep_bench.runner import supervisor  # loads scikit-learn, which a run without a missing cell does not need
+
     deaths = _pool_deaths(backend)
     thread = threading.get_ident()
     if backend == "loky" and n_jobs > 1:
@@ -94,6 +95,8 @@ def _pool(
     backend: str, jobs: Sequence[AnyJob], n_jobs: int, scheduler: str | None
 ) -> Iterator[Callable[[Iterator[AnyJob]], Generator[Record, None, None]]]:
     from joblib import Parallel, delayed, parallel_config
+
+    from ep_bench.runner import supervisor
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # joblib warns when a pool is closed with jobs left

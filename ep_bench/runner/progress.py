@@ -22,7 +22,8 @@ class Progress(AbstractContextManager["Progress"]):
     """Counts finished, failed and running cells, and estimates the time left.
 
     ``work`` is the estimated time of each cell in seconds on one core, or any equal numbers if there are no estimates
-    (``estimated``). ``jobs`` is the number of cells that run at a time, or None if unknown.
+    (``estimated``). ``jobs`` is the number of cells that run at a time, or None if unknown. ``unit`` is what they are
+    called.
     """
 
     def __init__(
@@ -32,9 +33,10 @@ class Progress(AbstractContextManager["Progress"]):
         *,
         estimated: bool = True,
         quiet: bool = False,
+        unit: str = "cells",
         stream: TextIO | None = None,
     ) -> None:
-        self._estimated = estimated
+        self._estimated, self._unit = estimated, unit
         self._work, self._jobs, self._quiet = dict(work), jobs, quiet
         self._stream = stream or sys.stderr
         self._total, self._done, self._failed = len(work), 0, 0
@@ -110,7 +112,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _counts(self) -> str:
         running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
-        return f"{self._done}/{self._total} cells, {self._failed} not ok{running}"
+        return f"{self._done}/{self._total} {self._unit}, {self._failed} not ok{running}"
 
     def _names(self) -> str:
         """Return the cells that run, one or two by name: those sent first and not finished."""

@@ -112,7 +112,7 @@ def _run(jobs: list[AnyJob], plan: BasePlan, options: RunOptions) -> tuple[int, 
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
-    shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet)
+    shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet, unit=plan.unit)
     with shown as progress, CellLocks(plan.folder) as locks:
         own_cells = LockedCells(plan, locks, progress)
         waiting = jobs
@@ -185,7 +185,8 @@ class LockedCells:
                 return unfinished
             if self._elsewhere and not announced:
                 announced = True
-                self._progress.message(f"{len(self._elsewhere)} cells are running in another run; waiting for them")
+                count = f"{len(self._elsewhere)} {self._plan.unit}"
+                self._progress.message(f"{count} are running in another run; waiting for them")
             if self._elsewhere:
                 time.sleep(_POLL_INTERVAL)
         return []

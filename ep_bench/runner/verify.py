@@ -103,9 +103,9 @@ class StoredCell:
         return self.cell["method"], self.cell["dataset"], self.cell["split"]
 
     def splits(self) -> list[store.Row]:
-        """Return the rows of all splits of this method and data set."""
+        """Return the rows of all splits and seeds of this method and data set."""
         place = (self.row["method"], self.row["dataset"])
-        return [r for r in self.study.rows if (r["method"], r["dataset"]) == place and r["status"] == "ok"]
+        return [r for r in self.study.all_rows if (r["method"], r["dataset"]) == place and r["status"] == "ok"]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def verify(
 
 def _finished_cells(study: store.StudyResults) -> Iterator[Mapping[str, Any]]:
     """Yield the cells that ended ok."""
-    rows = {row["cell"] for row in study.rows if row["status"] == "ok"}
+    rows = {row["cell"] for row in study.all_rows if row["status"] == "ok"}
     return (cell for cell in store.lock_cells(study.lock) if cell["cell"] in rows)
 
 
@@ -161,7 +161,7 @@ def _choose(
     study: store.StudyResults, outcome: Verification, sample: Sample, chance: random.Random
 ) -> list[StoredCell]:
     """Return random cells of a study; the probability of a cell decreases with its stored time."""
-    rows = {row["cell"]: row for row in study.rows if row["status"] == "ok"}
+    rows = {row["cell"]: row for row in study.all_rows if row["status"] == "ok"}
     wanted = selection(sample.select)
     cells = {cell["cell"]: cell for cell in _finished_cells(study) if matches(cell, wanted)}
     found = [StoredCell(study, cell, rows[key], outcome) for key, cell in cells.items()]

@@ -15,6 +15,7 @@ from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.cell import run_cell
+from tests.experiments.support import run_experiment
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
 
 QUICK = {"replications": 60, "thin": 8, "warmup": 60}
@@ -89,7 +90,7 @@ def test_options_and_files(tmp_path: Path):
     assert problem.path == ("cases", 0)
     assert "layer takes prior: gaussian" in problem.problem
     options = {**RECTIFIED, "replications": 20, "warmup": 10, "thin": 1, "draws": 4, "steps": 2}
-    folder = experiments.run("calibration", options, 0, tmp_path / "c", "c")
+    folder = run_experiment("calibration", options, 0, tmp_path / "c", "c")
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
         assert arrays["ranks"].shape == (1, 20, 5)
         assert int(arrays["draws"]) == 4

@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.results import cell_files, store
+from ep_bench.results import store
 from ep_bench.types import COLUMNS, Record
 
 
 def record(key: str = "a" * 16, **row: object) -> Record:
-    base = {
-        "study": "s",
-        "method": "m",
-        "dataset": "d",
-        "split": 0,
-        "status": "ok",
-        "seed": 1,
-        "cell": key,
-        "reason": "",
-    }
-    return Record(
-        {**base, "rmse": 0.1 + 0.2, "ll": -1.5, **row},
-        {"method": "pbp", "options": {"hidden": [50]}},
-        trace={"t": [1.0, 2.5]},
-    )
+    labels = {"study": "s", "method": "m", "dataset": "d", "split": 0, "cell": key}
+    values = {"status": "ok", "seed": 1, "reason": "", "rmse": 0.1 + 0.2, "ll": -1.5}
+    factors = {"method": "pbp", "options": {"hidden": [50]}}
+    return Record({**labels, **values, **row}, factors, trace={"t": [1.0, 2.5]})
+
+
+GROUP = {"method": "m", "dataset": "d", "factors": {"seed": 0}, "cells": {"0": "a" * 16}}
 
 
 def lock(*keys: str) -> dict[str, object]:
-    cells = {str(i): key for i, key in enumerate(keys)}
-    return {"study": "s", "groups": [{"method": "m", "dataset": "d", "factors": {"seed": 0}, "cells": cells}]}
+    return {"study": "s", "groups": [{**GROUP, "cells": {str(i): key for i, key in enumerate(keys)}}]}
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -43,21 +35,24 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.rglob("*.tmp")] == []
 
 
-def test_every_damaged_file_is_detected(tmp_path: Path) -> None:
+def flipped(content: bytes) -> bytes:
+    """Return a content with one bit changed inside of the record."""
+    place = content.index(b"-1.5")
+    return content[: place + 1] + bytes([content[place + 1] ^ 1]) + content[place + 2 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda _: b"", lambda content: content[:-40], flipped, lambda content: content.replace(b"aaaa", b"bbbb")],
+    ids=["empty", "cut", "flipped bit", "another cell"],
+)
+def test_a_damaged_file_is_ignored(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     store.write_record(tmp_path, record())
     path = tmp_path / "cells" / f"{'a' * 16}.json"
-    whole = path.read_bytes()
-    for length in range(len(whole) - 1):
-        path.write_bytes(whole[:length])
-        assert store.read_record(path) is None, length
-    for place in range(len(whole) - 1):
-        for bit in (1, 64):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
-            try:
-                found = store.read_record(path)
-            except UserError:  # a flipped bit in the format number reads as a newer version
-                continue
-            assert found is None or found == record(), place
+    path.write_bytes(damage(path.read_bytes()))
+    damaged: list[Path] = []
+    assert list(store.each_record(tmp_path, damaged)) == []
+    assert damaged == [path]
 
 
 def test_a_file_with_the_name_of_another_cell_is_ignored(tmp_path: Path) -> None:
@@ -106,7 +101,7 @@ def checksums(*keys: str) -> dict[str, object]:
     finished = store.FinishedRows()
     for key in keys:
         finished.add(record(key))
-    return finished.lock_entries()
+    return finished.lock_entries(set(keys))
 
 
 def test_export_joins_cell_files_with_committed_rows(tmp_path: Path) -> None:
@@ -117,14 +112,18 @@ def test_export_joins_cell_files_with_committed_rows(tmp_path: Path) -> None:
     assert [row["cell"] for row in store.read_rows(tmp_path / "results.csv")] == ["a" * 16, "b" * 16]
 
 
-def test_rows_that_a_changed_study_replaces_are_kept(tmp_path: Path) -> None:
-    store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
-    store.write_lock(tmp_path, lock("b" * 16) | checksums("a" * 16))
-    assert store.export(tmp_path) == []
-    finished = store.finished_rows(tmp_path)
-    assert finished.rows.keys() == {"a" * 16}
-    store.write_lock(tmp_path, lock("a" * 16) | finished.lock_entries())
-    assert [row["cell"] for row in store.export(tmp_path)] == ["a" * 16]
+def test_rows_that_leave_the_study_are_archived_unless_they_have_a_cell_file(tmp_path: Path) -> None:
+    """The archive grows and is never read."""
+    keys = ["a" * 16, "b" * 16, "c" * 16]
+    store.write_rows(tmp_path / "results.csv", [record(key).row for key in keys])
+    store.write_record(tmp_path, record(keys[1]))
+    for plan, archived in ((keys[2], keys[:1]), ("d" * 16, [keys[0], keys[2]])):
+        store.write_lock(tmp_path, lock(plan) | checksums(*keys))
+        store.export(tmp_path)
+        assert [row["cell"] for row in store.read_rows(tmp_path / store.SUPERSEDED)] == archived
+    assert store.finished_rows(tmp_path).rows.keys() == {keys[1]}
+    store.write_lock(tmp_path, lock(*keys[:2]))
+    assert [row["cell"] for row in store.export(tmp_path)] == [keys[1]]
 
 
 def test_a_cell_file_has_priority_over_an_older_row(tmp_path: Path) -> None:
@@ -135,11 +134,9 @@ def test_a_cell_file_has_priority_over_an_older_row(tmp_path: Path) -> None:
 
 
 def test_one_configuration_under_two_labels_is_two_rows(tmp_path: Path) -> None:
-    cells = {"0": "a" * 16}
-    groups = [{"method": m, "dataset": "d", "factors": {"seed": 0}, "cells": cells} for m in ("first", "second")]
-    store.write_lock(tmp_path, {"study": "s", "groups": groups})
+    store.write_lock(tmp_path, {"study": "s", "groups": [{**GROUP, "method": name} for name in ("first", "second")]})
     store.write_record(tmp_path, record(method="first"))
-    assert [row["method"] for row in store.export(tmp_path)] == ["first", "second"]
+    store.export(tmp_path)
     assert [row["method"] for row in store.read_rows(tmp_path / "results.csv")] == ["first", "second"]
 
 
@@ -150,34 +147,27 @@ def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
     assert store.export(tmp_path)[0]["status"] == "ok"
 
 
-def test_reading_writes_nothing_unless_asked(tmp_path: Path) -> None:
+def test_reading_writes_nothing(tmp_path: Path) -> None:
     store.write_lock(tmp_path, lock("a" * 16))
     store.write_record(tmp_path, record())
-    assert len(store.read_study(tmp_path).rows) == 1
-    assert not (tmp_path / "results.csv").exists()
-    store.read_study(tmp_path, update=True)
-    assert (tmp_path / "results.csv").exists()
-
-
-def test_a_lock_without_a_plan_is_refused(tmp_path: Path) -> None:
-    store.write_lock(tmp_path, {"study": "s", "groups": [1]})
-    with pytest.raises(UserError, match=r"groups\[0\]: .* dictionary .* found 1"):
-        store.read_study(tmp_path)
+    assert len(store.read_intact(tmp_path).rows) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", store.LOCK]
 
 
 @pytest.mark.parametrize(
-    ("factors", "message"),
+    ("changes", "message"),
     [
-        ({"dataset": "d"}, r"groups\[0\]\.factors\.dataset: .* dictionary .* found 'd'"),
-        ({"dataset": {}}, r"factors\.dataset\.name is missing"),
-        ({"tune": {"trials": 3}}, r"factors\.tune\.fraction is missing"),
+        ({"groups": [1]}, r"groups\[0\]: .* dictionary .* found 1"),
+        ({"study": None}, "not the lock file of a study: study: .* found None"),
+        ({"groups": [{**GROUP, "factors": {"dataset": "d"}}]}, r"groups\[0\]\.factors\.dataset: .* found 'd'"),
+        ({"groups": [{**GROUP, "factors": {"tune": {"trials": 3}}}]}, r"factors\.tune\.fraction is missing"),
+        ({"format": store.FORMAT + 1}, "newer version"),
     ],
 )
-def test_factors_of_a_wrong_form_are_refused(tmp_path: Path, factors: dict[str, object], message: str) -> None:
-    groups = [{"method": "m", "dataset": "d", "factors": factors, "cells": {"0": "a" * 16}}]
-    store.write_lock(tmp_path, {"study": "s", "groups": groups})
+def test_a_lock_file_of_a_wrong_form_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    (tmp_path / store.LOCK).write_text(json.dumps({**lock("a" * 16), "format": store.FORMAT, **changes}))
     with pytest.raises(UserError, match=message):
-        store.read_lock(tmp_path)
+        store.read_study(tmp_path)
 
 
 def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
@@ -191,12 +181,6 @@ def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
     assert {path.name for path in tmp_path.iterdir()} == {"cells", ".notes.tmp"}
-
-
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "study.lock.json").write_text(json.dumps({"format": store.FORMAT + 1, "study": "s"}))
-    with pytest.raises(UserError, match="newer version"):
-        store.read_lock(tmp_path)
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
@@ -227,12 +211,6 @@ def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
 def test_the_hash_of_factors_does_not_depend_on_their_order() -> None:
     assert store.factor_hash({"a": 1, "b": [2.0]}) == store.factor_hash({"b": [2.0], "a": 1})
     assert store.factor_hash({"a": 1}) != store.factor_hash({"a": 2})
-
-
-def test_a_plan_without_the_name_of_its_study_is_refused(tmp_path: Path) -> None:
-    store.write_lock(tmp_path, {key: value for key, value in lock("a" * 16).items() if key != "study"})
-    with pytest.raises(UserError, match="not the lock file of a study: study is missing"):
-        store.read_study(tmp_path)
 
 
 def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_in_neither(
@@ -283,22 +261,3 @@ def test_damaged_cell_files_are_set_aside_once(tmp_path: Path) -> None:
     store.set_aside([damaged, mended, tmp_path / "cells" / "gone.json"])  # another run has written the second again
     assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [f"{damaged.name}.damaged", mended.name]
     assert store.finished_rows(tmp_path).damaged == []
-
-
-def test_an_update_reads_each_cell_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, opened = cell_files.read_record, []
-    monkeypatch.setattr(cell_files, "read_record", lambda path: opened.append(path) or read(path))
-    store.write_lock(tmp_path, lock("a" * 16, "b" * 16))
-    store.write_record(tmp_path, record("a" * 16))
-    assert len(store.read_intact(tmp_path, update=True).rows) == 1
-    assert len(opened) == 1
-    current, added = store.finished_rows, [record("b" * 16, split=1)]
-
-    def changing(folder: Path, **options: bool) -> store.FinishedRows:
-        found = current(folder, **options)
-        if added:
-            store.write_record(folder, added.pop())  # by another process
-        return found
-
-    monkeypatch.setattr(store, "finished_rows", changing)
-    assert len(store.read_intact(tmp_path, update=True).rows) == 2

@@ -35,11 +35,15 @@ def waiting(call: object) -> threading.Thread:
 
 
 def test_a_writer_waits_and_then_writes_the_rows_of_that_time(tmp_path: Path) -> None:
+    def write() -> None:
+        with sole_writer(tmp_path):
+            store.export(tmp_path)
+
     first, second = "a" * 16, "b" * 16
     store.write_lock(tmp_path, lock(first, second))
     store.write_record(tmp_path, record(first))
     with sole_writer(tmp_path):
-        thread = waiting(lambda: store.read_study(tmp_path, update=True))
+        thread = waiting(write)
         assert thread.is_alive()
         assert not (tmp_path / store.RESULTS).exists()
         store.write_record(tmp_path, record(second, split=1))

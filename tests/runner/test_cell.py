@@ -208,12 +208,12 @@ def odd_job(folder: Path, name: str) -> Job:
 
 def test_an_exception_cannot_choose_its_status(odd: Path) -> None:
     row = run_cell(odd_job(odd, "Claims")).row
-    assert (row["status"], row["reason"]) == ("failed", "RuntimeError: ok")
+    assert (row["status"], row["reason"]) == ("failed", "RuntimeError: ok (odd.py:10)")
 
 
 def test_a_reason_that_is_not_utf8_is_stored_and_exported(odd: Path) -> None:
     record = run_cell(odd_job(odd, "Unprintable"))
-    assert record.row["reason"] == r"FileNotFoundError: caf\udce9.npy"
+    assert record.row["reason"] == r"FileNotFoundError: caf\udce9.npy (odd.py:14)"
     store.write_record(odd, record)
     store.write_rows(odd / "results.csv", [record.row])
     assert store.read_rows(odd / "results.csv")[0]["reason"] == record.row["reason"]

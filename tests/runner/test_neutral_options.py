@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 from pydantic import BaseModel, Field, create_model
 
-from ep_bench import estimator, experiments, methods
+from ep_bench import estimator, methods
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.experiments import registry
+from ep_bench.experiments import storage
+from ep_bench.experiments.registry import get
+from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.options import NEUTRAL
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
@@ -110,9 +112,9 @@ def test_a_tuned_cell_has_the_newest_version(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_later_option_of_an_experiment_keeps_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = registry.get("conflict_tilted")
-    _, before = experiments._read("conflict_tilted", {}, 0)
+    experiment = get("conflict_tilted")
+    before = ExperimentSetup("conflict_tilted", {}, 0).factors
     for default, same in ((0, True), (1, False)):
         changed = SimpleNamespace(version=experiment.version, config=with_option(experiment.config, default))
-        monkeypatch.setattr(experiments, "get", lambda _, changed=changed: changed)
-        assert (experiments._read("conflict_tilted", {}, 0)[1] == before) is same
+        monkeypatch.setattr(storage, "get", lambda _, changed=changed: changed)
+        assert (ExperimentSetup("conflict_tilted", {}, 0).factors == before) is same

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import load_results, methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.cli.output.study import plan_lines, status_lines
 from ep_bench.data import load_dataset, make_splits
@@ -99,7 +100,6 @@ def test_labels_and_limits_are_not_factors(tmp_path: Path) -> None:
     ("old", "new", "why"),
     [
         ("epochs: 2", "epochs: 3", "options.epochs: 2 -> 3"),
-        ("study: s", "study: s\nseed: 4", "seed: 0 -> 4"),
         ("scheme: standard, count: 2", "scheme: shuffle, count: 2", "splits.scheme: standard -> shuffle"),
     ],
 )
@@ -268,17 +268,36 @@ def test_one_configuration_with_two_labels_runs_once_and_has_two_rows(tmp_path: 
     assert len(plan.to_run()) == 8
 
 
-def test_the_reason_of_stale_cells_survives_a_partial_run(tmp_path: Path) -> None:
+def test_cells_of_another_seed_are_missing_and_the_others_are_of_no_entry(tmp_path: Path) -> None:
     finish(planned(tmp_path))
-    changed = STUDY.replace("epochs: 2", "epochs: 3")
-    plan = planned(tmp_path, changed)
-    store.write_lock(plan.folder, plan.lock())  # as an interrupted run does
-    store.export(plan.folder)
-    again = planned(tmp_path, changed)
-    stale = [cell for cell in again.cells if cell.job.cell.method == "PBP"]
-    assert {(cell.state, cell.why) for cell in stale} == {("stale", "options.epochs: 2 -> 3")}
-    assert {cell.job.estimate for cell in stale} == {2.5}
-    assert planned(tmp_path, changed).lock()["superseded"] == plan.lock()["superseded"] != []
+    other = planned(tmp_path, STUDY.replace("study: s", "study: s\nseed: 4"))
+    assert states(other) == {"missing"}
+    assert "8 finished cells are of no entry of this study" in other.warnings()[0]
+
+
+def test_further_seeds_add_cells_and_the_cells_of_the_first_seed_do_not_change(tmp_path: Path) -> None:
+    one = planned(tmp_path)
+    finish(one)
+    three = planned(tmp_path, STUDY.replace("study: s", "study: s\nseeds: 3"))
+    seeds = Counter(cell.job.cell.factors["seed"] for cell in three.cells)
+    assert seeds == {0: 8, 1: 8, 2: 8}
+    first = [cell for cell in three.cells if cell.job.cell.factors["seed"] == 0]
+    assert [cell.job.cell for cell in first] == [cell.job.cell for cell in one.cells]
+    assert ({cell.state for cell in first}, len(three.to_run()), three.warnings()) == ({"done"}, 16, [])
+    fits = {(cell.job.cell.method, cell.job.cell.dataset, cell.job.cell.split): set() for cell in three.cells}
+    for cell in three.cells:
+        fits[cell.job.cell.method, cell.job.cell.dataset, cell.job.cell.split].add(cell.job.cell.seed)
+    assert {len(found) for found in fits.values()} == {3}
+    finish(three)
+    lock = store.read_lock(three.folder) or {}
+    assert (lock["seed"], lock["seeds"], len(store.lock_cells(lock))) == (0, 3, 24)
+    stored = store.read_intact(three.folder)
+    assert (len(stored.rows), len(stored.further_seeds)) == (8, 16)
+    assert len(load_results(three.folder)) == 24
+    lines, complete = status_lines(three.folder)
+    assert (lines[0], complete) == ("s: 24 cells: 24 ok", True)
+    assert "PBP       6         6" in lines
+    assert states(planned(tmp_path)) == {"done"}
 
 
 def test_cells_that_failed_because_of_the_machine_are_run_again(tmp_path: Path) -> None:
@@ -384,13 +403,12 @@ def test_the_folder_of_an_experiment_is_refused(tmp_path: Path) -> None:
     assert (folder / store.LOCK).read_bytes() == before
 
 
-def test_finished_cells_of_no_entry_are_announced_before_they_are_superseded(tmp_path: Path) -> None:
+def test_finished_cells_of_no_entry_are_announced_before_they_are_removed(tmp_path: Path) -> None:
     finish(planned(tmp_path))
     assert planned(tmp_path).warnings() == []
     other = STUDY.replace("pbp, label: PBP", "bp, label: BP").replace("count: 2", "count: 1")
     (warning,) = planned(tmp_path, other).warnings()
     assert warning.startswith(f"warning: {tmp_path / 'results' / 's'}: 6 finished cells are of no entry of this study;")
-    assert "superseded.csv" in warning
     assert planned(tmp_path, STUDY.replace("epochs: 2", "epochs: 3")).warnings() == []  # stale: the plan lists them
     assert planned(tmp_path, STUDY.replace("label: PBP", "label: new")).warnings() == []
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench import load_results
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
 from ep_bench.results.writers import sole_writer
-from ep_bench.runner.jobs import LOST
+from ep_bench.runner.jobs import LOST, BasePlan
 from ep_bench.runner.plan import make_plan
-from ep_bench.runner.run import _export_known, _write_lock
 from ep_bench.spec import read_study
 from tests.commands import cells_in_this_process, ep_bench
 
@@ -49,9 +49,12 @@ def run(folder: Path, text: str, *words: str) -> str:
     return str(found.stdout)
 
 
-def plan(folder: Path, name: str = "second") -> list[str]:
-    read = make_plan(read_study(folder / f"{name}.yaml", InstalledCatalogue()), folder / "results")
-    return [planned.state for planned in read.cells]
+def read_plan(folder: Path, name: str = "second") -> BasePlan:
+    return make_plan(read_study(folder / f"{name}.yaml", InstalledCatalogue()), folder / "results")
+
+
+def plan(folder: Path) -> list[str]:
+    return [planned.state for planned in read_plan(folder).cells]
 
 
 def row_of(folder: Path, split: int) -> dict[str, object]:
@@ -99,6 +102,18 @@ def test_cells_are_taken_over_with_their_provenance_curves_and_scores(folder: Pa
     assert (entry["method"], entry["splits"]) == ("another label", [0, 1])
 
 
+def test_curves_and_scores_of_points_are_those_of_the_first_seed(folder: Path) -> None:
+    second = folder / "results" / "second"
+    run(folder, SECOND)
+    alone = curves.read(second), row_scores.read(second)
+    shutil.rmtree(second)
+    out = run(folder, SECOND.replace("study: second", "study: second\nseeds: 2"))
+    assert "2 cells taken over from first" in out
+    assert "4 cells run; 6 ok" in out
+    assert (curves.read(second), row_scores.read(second)) == alone
+    assert len(load_results(second)) == 6
+
+
 def test_a_second_run_changes_nothing(folder: Path) -> None:
     run(folder, SECOND)
     second = folder / "results" / "second"
@@ -130,17 +145,15 @@ def test_an_altered_row_is_not_taken_over(folder: Path) -> None:
     assert plan(folder) == ["elsewhere", "missing", "missing"]
 
 
-@pytest.mark.parametrize("damage", ["not a lock", "{}", '{"format": 99}', '{"groups": 3}'])
-def test_an_unreadable_folder_is_ignored(folder: Path, damage: str) -> None:
-    (folder / "results" / "first" / store.LOCK).write_text(damage)
+@pytest.mark.parametrize("damage", ["not a lock", "{}", '{"format": 99}', '{"groups": 3}', "without checksums"])
+def test_a_folder_with_an_unreadable_lock_file_is_ignored(folder: Path, damage: str) -> None:
+    first = folder / "results" / "first"
+    if damage == "without checksums":
+        shutil.rmtree(first / "cells")
+        lock = json.loads((first / store.LOCK).read_text())
+        damage = json.dumps({key: value for key, value in lock.items() if key != "provenance"})
+    (first / store.LOCK).write_text(damage)
     assert plan(folder) == ["missing"] * 3
-
-
-def test_superseded_rows_keep_the_labels_of_the_study_that_took_them_over(folder: Path) -> None:
-    run(folder, SECOND)
-    run(folder, SECOND.replace("epochs: 3", "epochs: 2"), "--select", "split=0")
-    rows = store.read_rows(folder / "results" / "second" / store.SUPERSEDED)
-    assert [(row["study"], row["method"]) for row in rows] == [("second", "another label")] * 3
 
 
 def give_status(first: Path, status: str, reason: str) -> None:
@@ -150,7 +163,7 @@ def give_status(first: Path, status: str, reason: str) -> None:
     for row in finished.rows.values():
         row |= {"status": status, "reason": reason}
     shutil.rmtree(first / "cells")
-    store.write_lock(first, {**lock, **finished.lock_entries()})
+    store.write_lock(first, {**lock, **finished.lock_entries(finished.rows.keys())})
     store.export(first, finished)
 
 
@@ -178,9 +191,8 @@ def test_a_cell_that_two_folders_have_is_taken_over_once(folder: Path) -> None:
 
 
 def test_the_estimate_uses_the_times_of_other_folders(folder: Path) -> None:
-    read = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
     row = row_of(folder / "results" / "first", 0)
-    estimate = read.cells[2].job.estimate
+    estimate = read_plan(folder).cells[2].job.estimate
     assert estimate is not None
     assert 0 < estimate < 10 * (row["fit_seconds"] + row["predict_seconds"])  # type: ignore[operator]
 
@@ -197,32 +209,24 @@ def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
     assert ["m12", "0/2", "0/2"] in lines
 
 
-def test_another_run_in_the_folder_keeps_the_cells_that_were_taken_over(folder: Path) -> None:
-    """A run that began earlier knows nothing of them, and writes the table at its end."""
-    second = folder / "results" / "second"
-    earlier = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
+@pytest.mark.parametrize("with_cell_files", [True, False])
+def test_a_run_that_began_earlier_keeps_the_rows_of_another_run(folder: Path, with_cell_files: bool) -> None:
+    """Also those that have no cell files, such as rows that version control brings."""
+    earlier = read_plan(folder)
     run(folder, SECOND)
-    _export_known(earlier)
-    assert len(store.read_intact(second).rows) == 3
-
-
-def test_an_update_during_a_run_keeps_rows_of_another_machine(folder: Path) -> None:
-    """Such as those that version control brings: they have no cell files."""
-    second = folder / "results" / "second"
-    earlier = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
-    run(folder, SECOND)
-    shutil.rmtree(second / store.CELLS)
-    _export_known(earlier)
-    assert len(store.read_intact(second).rows) == 3
+    if not with_cell_files:
+        shutil.rmtree(earlier.folder / store.CELLS)
+    earlier.save(with_curves=False)
+    assert len(store.read_intact(earlier.folder).rows) == 3
 
 
 def test_a_lock_file_is_written_after_the_export_of_another_run(folder: Path) -> None:
     """Otherwise the export would write the plan that it has read before."""
     first = folder / "results" / "first"
     (folder / "first.yaml").write_text(FIRST.replace("label: constant", "label: mean"))
-    whole = make_plan(read_study(folder / "first.yaml", InstalledCatalogue()), folder / "results")
+    whole = read_plan(folder, "first")
     with sole_writer(first):
-        later = threading.Thread(target=_write_lock, args=(whole,))
+        later = threading.Thread(target=whole.begin)
         later.start()
         time.sleep(0.3)
         assert "mean" not in (first / store.LOCK).read_text()
@@ -270,23 +274,6 @@ def test_classes_in_files_are_not_taken_over(folder: Path) -> None:
     assert rmse[0] != rmse[1]
 
 
-@pytest.mark.parametrize("key", ["datasets", "splits", "groups", "methods"])
-def test_a_strange_lock_file_of_another_study_stops_nothing(folder: Path, key: str) -> None:
-    path = folder / "results" / "first" / store.LOCK
-    lock = json.loads(path.read_text())
-    for wrong in ([1], "x", {"a": 1}, None):
-        path.write_text(json.dumps({**lock, key: wrong}))
-        assert len(plan(folder)) == 3
-
-
-def test_a_lock_file_without_checksums_is_ignored(folder: Path) -> None:
-    shutil.rmtree(folder / "results" / "first" / "cells")
-    path = folder / "results" / "first" / store.LOCK
-    lock = json.loads(path.read_text())
-    path.write_text(json.dumps({key: value for key, value in lock.items() if key != "provenance"}))
-    assert plan(folder) == ["missing"] * 3
-
-
 def test_a_damaged_table_is_kept_by_a_run(folder: Path) -> None:
     first = folder / "results" / "first"
     shutil.rmtree(first / "cells")
@@ -294,21 +281,6 @@ def test_a_damaged_table_is_kept_by_a_run(folder: Path) -> None:
     row = row_of(first, 1)
     path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
     damaged = path.read_text()
-    with cells_in_this_process():
-        run(folder, FIRST, "--quiet")
-    assert (first / store.DAMAGED[0]).read_text() == damaged
+    run(folder, FIRST, "--quiet")
+    assert (first / store.DAMAGED).read_text() == damaged
     assert row_of(first, 1)["rmse"] == row["rmse"]
-
-
-def test_a_damaged_table_of_superseded_rows_is_kept_by_a_run(folder: Path) -> None:
-    first = folder / "results" / "first"
-    run(folder, FIRST.replace("epochs: 3", "epochs: 2"), "--quiet")
-    shutil.rmtree(first / "cells")
-    path = first / store.SUPERSEDED
-    (row, *_) = store.read_rows(path)
-    path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
-    damaged = path.read_text()
-    (folder / "first.yaml").write_text(FIRST.replace("epochs: 3", "epochs: 2"))
-    again = ep_bench("run", folder / "first.yaml", "--results", folder / "results")
-    assert "the old table is kept as superseded.damaged.csv" in again.stderr
-    assert (first / store.DAMAGED[1]).read_text() == damaged

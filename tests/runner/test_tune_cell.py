@@ -196,7 +196,7 @@ def test_trials_that_fail_count(folder: Path) -> None:
     assert len(trials) == 20
     failed = [trial for trial in trials if trial["score"] is None]
     assert 0 < len(failed) < 19
-    assert {trial["reason"] for trial in failed} == {"FloatingPointError: too much of a"}
+    assert {trial["reason"] for trial in failed} == {"FloatingPointError: too much of a (m.py:32)"}
     assert {trial["options"]["a"] > 0.5 for trial in failed} == {True}
     warned = [trial for trial in trials if 0.3 < trial["options"]["a"] <= 0.5]
     assert {trial["reason"] for trial in warned} == {"not converged: stopped early"}
@@ -205,7 +205,7 @@ def test_trials_that_fail_count(folder: Path) -> None:
 def test_a_cell_fails_if_every_trial_fails(folder: Path) -> None:
     record = run_one(folder, '{use: "./m.py:Fails", a: 0.6, tune: {trials: 3, space: {a: {uniform: [0.6, 1]}}}}')
     assert record.row["status"] == "failed"
-    assert record.row["reason"] == "all 3 trials failed, 3 of them: FloatingPointError: too much of a"
+    assert record.row["reason"] == "all 3 trials failed, 3 of them: FloatingPointError: too much of a (m.py:32)"
     assert "too much of a" in record.traceback
     assert "m.py" in record.traceback
     assert record.notes["tune"]["best"] is None
@@ -259,6 +259,6 @@ def test_kernels_of_every_choice_are_compiled_before_the_clock_starts(
     )
     monkeypatch.setattr(cell.tuning, "search", lambda *a, **k: events.append("search") or search(*a, **k))
     entry = "{use: pbp, epochs: 1, tune: {trials: 2, space: {hidden: [[4], [4, 4]]}}}"
-    record = cell.run_cell(plan_of(folder, entry).cells[0].job, lambda: events.append("started"))
+    record = cell.run_cell(plan_of(folder, entry).cells[0].job, started=lambda: events.append("started"))
     assert record.row["status"] == "ok"
     assert events == [[50], [4], [4, 4], "started", "search"]

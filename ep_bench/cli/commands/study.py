@@ -96,10 +96,12 @@ def _run(study: Study, results: Path, select: Sequence[str], **options: Any) -> 
         if options["stored_only"] and not outcome.statuses["ok"]:
             echo_lines([f"no other study below {results} has a finished cell of {study.name}"], err=True)
         spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
-        click.echo(f"{study.name}: {outcome.ran} {plan.unit} run; {counts}{spent} -> {plan.folder / plan.table}")
+        table = plan.folder / plan.table
+        place = table if table.exists() else plan.folder  # an experiment has its results when all parts are finished
+        click.echo(f"{study.name}: {outcome.ran} {plan.unit} run; {counts}{spent} -> {place}")
         if study.experiment is None:
             echo_lines(score_lines(plan.folder))
-        if outcome.complete:
+        if outcome.complete and table.exists():
             click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
         if outcome.ran:
             echo_lines(_untested(study))

@@ -114,7 +114,7 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
         lines = [f"{study.name}: experiment {study.lock['experiment']}: {state}", *altered, *failed]
         return lines, not altered and not failed
     planned = store.lock_cells(study.lock)
-    rows = [*study.rows, *study.further_seeds]
+    rows = study.all_rows
     finished = {row["cell"] for row in rows}
     missing = [cell for cell in planned if cell["cell"] not in finished]
     not_ok = [row for row in rows if row["status"] != "ok"]

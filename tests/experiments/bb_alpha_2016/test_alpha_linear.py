@@ -10,11 +10,12 @@ import pytest
 
 from ep_bench import experiments
 from ep_bench.experiments.bb_alpha_2016.alpha_linear.compute import closed_form
+from tests.experiments.support import run_experiment
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("alpha_linear", {"points": 31}, 0, tmp_path_factory.mktemp("r") / "two", "two")
+    return run_experiment("alpha_linear", {"points": 31}, 0, tmp_path_factory.mktemp("r") / "two", "two")
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.1, 1.0, 30.0])

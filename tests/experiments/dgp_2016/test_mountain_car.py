@@ -14,6 +14,7 @@ from ep_bench import experiments
 from ep_bench.experiments.dgp_2016.mountain_car import compute as mountain_car
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics as mountain_car_dynamics
 from ep_bench.report import build
+from tests.experiments.support import run_experiment
 
 pytestmark = pytest.mark.xdist_group("covariances")  # whose kernels it needs
 
@@ -36,7 +37,7 @@ def values() -> mountain_car_dynamics.ValueFunction:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("mountain_car", SMALL, 0, tmp_path_factory.mktemp("r") / "car", "car")
+    return run_experiment("mountain_car", SMALL, 0, tmp_path_factory.mktemp("r") / "car", "car")
 
 
 def slow_step(x: float, v: float, action: int) -> tuple[float, float]:

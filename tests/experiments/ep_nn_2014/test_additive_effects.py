@@ -13,6 +13,7 @@ from ep_bench import data, experiments
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.additive_effects import compute as additive_effects
 from ep_bench.report import build
+from tests.experiments.support import run_experiment
 
 LINEAR: dict[str, Any] = {"use": "gp", "label": "linear", "kernel": {"sum": ["linear", "constant"]}}
 NETWORK: dict[str, Any] = {"use": "ep_nn", "label": "network", "hidden": [2], "sweeps": 52, "prior": "ard"}
@@ -20,7 +21,7 @@ NETWORK: dict[str, Any] = {"use": "ep_nn", "label": "network", "hidden": [2], "s
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("additive_effects", {"draws": 1}, 0, tmp_path_factory.mktemp("r") / "case", "case")
+    return run_experiment("additive_effects", {"draws": 1}, 0, tmp_path_factory.mktemp("r") / "case", "case")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +146,7 @@ def test_scales_identify_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[s
 
 
 def test_the_report_draws_it(tmp_path: Path) -> None:
-    folder = experiments.run("additive_effects", {"draws": 1, "methods": [LINEAR, NETWORK]}, 0, tmp_path, "case")
+    folder = run_experiment("additive_effects", {"draws": 1, "methods": [LINEAR, NETWORK]}, 0, tmp_path, "case")
     build([folder])
     for name in ("additive-effects-case", "additive-effects-weights-case"):
         assert (folder / "report" / "figures" / f"{name}.svg").exists()

@@ -13,6 +13,7 @@ from ep_bench import experiments
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import compute as ard_overfitting
 from ep_bench.report import build
+from tests.experiments.support import run_experiment
 
 PROCESS: dict[str, Any] = {"use": "gp", "label": "GP-ARD", "kernel": "nn", "prior": "none"}
 DRAWS = 3
@@ -21,7 +22,7 @@ DRAWS = 3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"draws": DRAWS, "points": 31}
-    return experiments.run("ard_overfitting", options, 0, tmp_path_factory.mktemp("r") / "case", "case")
+    return run_experiment("ard_overfitting", options, 0, tmp_path_factory.mktemp("r") / "case", "case")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from ep_bench import data, experiments
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.discontinuity import compute as discontinuity
 from ep_bench.report import build
+from tests.experiments.support import run_experiment
 
 GRID = np.linspace(-2.0, 2.0, 2001)
 TRUTH = np.where(GRID < 0.0, -1.0, 1.0)
@@ -22,7 +23,7 @@ DRAWS = 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("discontinuity", {"draws": DRAWS}, 0, tmp_path_factory.mktemp("r") / "case", "case")
+    return run_experiment("discontinuity", {"draws": DRAWS}, 0, tmp_path_factory.mktemp("r") / "case", "case")
 
 
 @pytest.fixture(scope="module")

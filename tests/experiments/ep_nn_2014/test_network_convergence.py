@@ -15,6 +15,7 @@ from ep_bench.experiments.ep_nn_2014.network_fits import fitted
 from ep_bench.methods.ep_nn.schedule import LAST
 from ep_bench.report import build
 from ep_bench.types import SplitScheme
+from tests.experiments.support import run_experiment
 
 EASY: dict[str, Any] = {"use": "ep_nn", "label": "LA", "hidden": [1], "tolerance": 1e-12}
 CHAINS = {"use": "hmc", "label": "MC", "hidden": [2], "steps": 5}
@@ -26,7 +27,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("network_convergence", OPTIONS, 0, tmp_path_factory.mktemp("r") / "way", "way")
+    return run_experiment("network_convergence", OPTIONS, 0, tmp_path_factory.mktemp("r") / "way", "way")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 from ep_bench.experiments.ep_nn_2014.network_restarts.compute import MEASURES
 from ep_bench.report import build
+from tests.experiments.support import run_experiment
 
 SMALL: dict[str, Any] = {"use": "ep_nn", "label": "LA", "hidden": [2], "sweeps": 55}
 OTHER: dict[str, Any] = {**SMALL, "label": "ARD", "prior": "ard"}
@@ -23,7 +24,7 @@ OTHER: dict[str, Any] = {**SMALL, "label": "ARD", "prior": "ard"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"datasets": [{"name": "friedman1", "restarts": 3}], "methods": [SMALL, OTHER]}
-    return experiments.run("network_restarts", options, 0, tmp_path_factory.mktemp("r") / "few", "few")
+    return run_experiment("network_restarts", options, 0, tmp_path_factory.mktemp("r") / "few", "few")
 
 
 @pytest.fixture(scope="module")

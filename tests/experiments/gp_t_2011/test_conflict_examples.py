@@ -14,6 +14,7 @@ from ep_bench import Estimator, experiments
 from ep_bench.experiments.gp_t_2011 import MIDPOINT, conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_convergence import compute as conflict_convergence
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
+from tests.experiments.support import run_experiment
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -50,7 +51,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 @pytest.fixture(scope="module")
 def tilted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("r") / "tilted"
-    return experiments.run("conflict_tilted", {"points": 81}, 0, folder, "tilted")
+    return run_experiment("conflict_tilted", {"points": 81}, 0, folder, "tilted")
 
 
 def test_the_tilted_distribution_is_the_product_and_has_two_modes(tilted: Path) -> None:

@@ -20,6 +20,7 @@ from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
 from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import merge
@@ -27,6 +28,7 @@ from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import all_sections
 from ep_bench.results import store
 from tests.commands import ep_bench
+from tests.experiments.support import run_experiment
 
 ROOT = Path(__file__).parents[3]
 RIDGE = {"use": "sklearn.linear_model:BayesianRidge", "standardize": True}
@@ -131,16 +133,16 @@ def test_a_division_has_every_point_once() -> None:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiments.run("active_learning", SMALL, 0, tmp_path_factory.mktemp("r") / "learn", "learn")
+    return run_experiment("active_learning", SMALL, 0, tmp_path_factory.mktemp("r") / "learn", "learn")
 
 
 def test_accepted_differences_are_stored_and_replaced(tmp_path: Path) -> None:
     accept = [{"method": "ridge-A", "dataset": "yacht", "metric": "rmse", "reason": "Known."}]
     options = SMALL | {"repetitions": 1, "additions": 1}
-    folder = experiments.run("active_learning", options, 0, tmp_path / "s", "s", accept=accept)
+    folder = run_experiment("active_learning", options, 0, tmp_path / "s", "s", accept=accept)
     lock = store.read_lock(folder) or {}
     assert lock["accept"] == accept
-    experiments.run("active_learning", options, 0, folder, "s")
+    run_experiment("active_learning", options, 0, folder, "s")
     assert store.read_lock(folder) == {key: value for key, value in lock.items() if key != "accept"}
 
 
@@ -223,7 +225,7 @@ def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> Non
         (tmp_path / name / "own.py").write_text(RECORDER)
     methods = [{"use": f"./{name}/own.py:Recorder", "label": name, "acquisition": "random"} for name in ("one", "two")]
     with relative_to(tmp_path):
-        experiments.run("active_learning", SMALL | {"methods": methods}, 0, tmp_path / "r", "r")
+        run_experiment("active_learning", SMALL | {"methods": methods}, 0, tmp_path / "r", "r")
     first, second = ((tmp_path / name / "calls.txt").read_text().splitlines() for name in ("one", "two"))
     assert first == second
     starts = [json.loads(line)[0] for line in first[:: SMALL["additions"] + 1]]
@@ -232,7 +234,7 @@ def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> Non
 
 
 def test_results_do_not_depend_on_the_number_of_processes(done: Path, tmp_path: Path) -> None:
-    two = experiments.run("active_learning", SMALL, 0, tmp_path / "two", "learn", jobs=2)
+    two = run_experiment("active_learning", SMALL, 0, tmp_path / "two", "learn", jobs=2)
     with np.load(done / experiments.ARRAYS) as one, np.load(two / experiments.ARRAYS) as other:
         for key in ("rmse", "ll", "labels", "datasets", "failures"):
             np.testing.assert_array_equal(one[key], other[key])
@@ -311,11 +313,11 @@ def test_an_entry_may_name_its_column(tmp_path: Path) -> None:
 def test_the_named_column_is_no_factor_of_the_results(tmp_path: Path) -> None:
     options = SMALL | {"repetitions": 1, "additions": 1}
     methods = [RIDGE | {"label": "ridge", "published": "HMC-A"}]
-    folder = experiments.run("active_learning", options | {"methods": methods}, 0, tmp_path / "s", "s")
+    folder = run_experiment("active_learning", options | {"methods": methods}, 0, tmp_path / "s", "s")
     assert (store.read_lock(folder) or {})["published"] == {"ridge": "HMC-A"}
     del methods[0]["published"]
-    assert experiments.is_computed("active_learning", options | {"methods": methods}, 0, folder)
-    experiments.run("active_learning", options | {"methods": methods}, 0, folder, "s")
+    assert ExperimentSetup("active_learning", options | {"methods": methods}, 0).is_computed(folder)
+    run_experiment("active_learning", options | {"methods": methods}, 0, folder, "s")
     assert "published" not in (store.read_lock(folder) or {})
 
 
@@ -330,7 +332,7 @@ def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(RECORDER)
     options = SMALL | {"repetitions": 1, "methods": [{"use": "./own.py:Recorder", "label": "own"}]}
     with relative_to(tmp_path):
-        experiments.run("active_learning", options, 0, tmp_path / "r", "r")
+        run_experiment("active_learning", options, 0, tmp_path / "r", "r")
     calls = [json.loads(line) for line in (tmp_path / "calls.txt").read_text().splitlines()]
     assert [len(y) for _, y in calls] == [8, 9, 10, 11]
     yacht = data.load_dataset("yacht")
@@ -379,18 +381,17 @@ def own_study(tmp_path: Path) -> Path:
 def test_own_files_classes_and_acquisitions_are_relative_to_the_study(own_study: Path, jobs: str) -> None:
     """Also in other processes. An acquisition that is not finite fails and is named."""
     results = own_study.parent / "results"
-    run = ("run", str(own_study), "--results", str(results), "--jobs", jobs)
-    done = ep_bench(*run)
-    assert (done.returncode, done.stderr.count("4 parts failed")) == (3, 1), done.stderr
-    assert "wrong on yacht, repetition 0, fit 1: ValueError: the ./own.py:constant of a point" in done.stderr
+    done = ep_bench("run", str(own_study), "--results", str(results), "--jobs", jobs)
+    assert (done.returncode, "8 parts run; 4 ok, 4 failed" in done.stdout) == (3, True), done.stderr
+    assert "failed: part 1 of active_learning: ValueError: the ./own.py:constant of a point" in done.stderr
     with np.load(results / "own" / experiments.ARRAYS) as arrays:
         assert arrays["datasets"].tolist() == ["yacht", "mine"]
         assert np.isfinite(arrays["rmse"][:, 0]).all()
-    assert "already computed" in ep_bench(*run).stdout
     verified = " ".join(ep_bench("verify", str(results / "own")).stdout.split())
     assert "1 not comparable: mine.csv is or uses a file that the lock file does not contain" in verified
     status = ep_bench("status", str(results / "own"))
     assert (status.returncode, "done, 4 parts failed" in status.stdout) == (3, True)
+    assert "wrong on yacht, repetition 0, fit 1: ValueError: the ./own.py:constant of a point" in status.stdout
     (own_study.parent / "mine.csv").write_text((own_study.parent / "mine.csv").read_text() + "1,2,3\n")
     assert "to run" in ep_bench("plan", str(own_study), "--results", str(results)).stdout
 
@@ -399,7 +400,7 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     options = yaml.safe_load(own_study.read_text())["options"] | {"repetitions": 1}
     options["methods"] = options["methods"][:1]
     with relative_to(own_study.parent):
-        experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
+        run_experiment("active_learning", options, 0, own_study.parent / "r", "r")
         dataset = compute.DatasetEntry.model_validate(options["datasets"][1]).load()
     calls = [json.loads(line)[0] for line in (own_study.parent / "calls.txt").read_text().splitlines()]
     before, after = calls[-2:]  # of the second data set
@@ -408,85 +409,22 @@ def test_an_own_acquisition_chooses_its_largest_value(own_study: Path) -> None:
     assert nearest >= np.sort(distances)[-1 - options["test"]]  # test points are not in the pool
 
 
-LATER = """
-from pathlib import Path
-
-class Later:
-    def fit(self, X, y):
-        if not (Path(__file__).parent / "ready").exists():
-            raise RuntimeError("not ready")
-        return self
-    def predict(self, X, return_std=False):
-        return X[:, 0], 1.0 + X[:, 0] ** 2
-"""
-
-
-def test_failed_parts_are_computed_again_on_request(tmp_path: Path) -> None:
-    (tmp_path / "later.py").write_text(LATER)
-    methods = [RIDGE | {"label": "ridge"}, {"use": "./later.py:Later", "label": "later"}]
-    options = SMALL | {"methods": methods, "repetitions": 2}
-    study = {"study": "s", "experiment": "active_learning", "options": options}
-    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
-    run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
-    folder = tmp_path / "results" / "s"
-    failed = ep_bench(*run)
-    assert (failed.returncode, "2 parts failed" in failed.stderr, "--retry-failed" in failed.stderr) == (3, True, True)
-    assert "already computed" in ep_bench(*run).stdout
-    (tmp_path / "ready").touch()
-    again = ep_bench(*run, "--retry-failed")
-    assert (again.returncode, "s: 2/4 parts" in again.stderr) == (0, True), again.stderr
-    assert not experiments.failures(folder)
-    assert not (folder / experiments.CHECKPOINTS).exists()
-
-
-def test_failed_parts_without_stored_parts_are_explained(tmp_path: Path) -> None:
-    (tmp_path / "later.py").write_text(LATER)
-    options = SMALL | {"methods": [{"use": "./later.py:Later"}], "repetitions": 1}
-    with relative_to(tmp_path):
-        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
-        (piece,) = (folder / experiments.CHECKPOINTS).iterdir()
-        piece.unlink()
-        with pytest.raises(UserError, match="compute all parts"):
-            experiments.run("active_learning", options, 0, folder, "r", retry_failed=True)
-
-
 def test_the_plan_has_the_number_of_parts_and_an_estimate(tmp_path: Path) -> None:
     methods = [{"use": "pbp", "label": "a"}, RIDGE | {"label": "b"}]
     options = SMALL | {"methods": methods, "repetitions": 2}
     study = {"study": "s", "experiment": "active_learning", "options": options}
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
-    plan = ("plan", str(tmp_path / "s.yaml"), "--results", str(tmp_path))
-    assert "to run, 4 parts, " in (planned := ep_bench(*plan).stdout)
-    assert "in all with --jobs 1, no estimate for 2 of the parts" in planned
-    pieces = tmp_path / "s" / experiments.CHECKPOINTS
-    pieces.mkdir(parents=True)
-    (pieces / "a.json").write_text("{}")
-    assert "to run, 4 parts, 1 part is done, " in ep_bench(*plan).stdout
-
-
-def test_results_of_other_options_are_kept(tmp_path: Path) -> None:
-    study = {"study": "s", "experiment": "active_learning", "options": {**SMALL, "repetitions": 1}}
-    run = ("run", str(tmp_path / "s.yaml"), "--results", str(tmp_path / "results"))
-    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study))
-    assert "earlier results" not in ep_bench(*run).stdout
-    folder = tmp_path / "results" / "s"
-    first = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert len(first) == 3
-    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study | {"seed": 1}))
-    assert "earlier results" in ep_bench(*run).stdout
-    assert "earlier results" not in ep_bench(*run).stdout
-    (kept,) = (folder / "superseded").iterdir()
-    assert {path.name: path.read_bytes() for path in kept.iterdir()} == first
-    assert (folder / experiments.ARRAYS).read_bytes() != first[experiments.ARRAYS]
+    printed = ep_bench("plan", str(tmp_path / "s.yaml"), "--results", str(tmp_path)).stdout
+    assert "4 parts, 4 to run; less than 1 s with --jobs 1, and 2 parts of unknown time" in printed
 
 
 def test_a_changed_acquisition_is_computed_again(own_study: Path) -> None:
     options = yaml.safe_load(own_study.read_text())["options"] | {"repetitions": 1}
     with relative_to(own_study.parent):
-        folder = experiments.run("active_learning", options, 0, own_study.parent / "r", "r")
-        assert experiments.is_computed("active_learning", options, 0, folder)
+        folder = run_experiment("active_learning", options, 0, own_study.parent / "r", "r")
+        assert ExperimentSetup("active_learning", options, 0).is_computed(folder)
         (own_study.parent / "own.py").write_text(OWN.replace("np.nan", "np.inf") + RECORDER)
-        assert not experiments.is_computed("active_learning", options, 0, folder)
+        assert not ExperimentSetup("active_learning", options, 0).is_computed(folder)
 
 
 FAILING = """
@@ -506,7 +444,7 @@ def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> N
     (tmp_path / "exits.py").write_text(FAILING)
     options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}]}
     with relative_to(tmp_path):
-        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r")
+        folder = run_experiment("active_learning", options, 0, tmp_path / "r", "r")
     with np.load(folder / experiments.ARRAYS) as arrays:
         failures, tracebacks, rmse = arrays["failures"], arrays["tracebacks"], arrays["rmse"]
     assert len(failures) == len(tracebacks) == 3
@@ -523,10 +461,11 @@ def test_a_fit_that_ends_its_process_is_a_failed_part_with_several_jobs(tmp_path
     (tmp_path / "exits.py").write_text(code)
     options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}, {"use": "pbp", "label": "PBP"}]}
     with relative_to(tmp_path):
-        folder = experiments.run("active_learning", options, 0, tmp_path / "r", "r", jobs=2)
+        folder = run_experiment("active_learning", options, 0, tmp_path / "r", "r", jobs=2)
     with np.load(folder / experiments.ARRAYS) as arrays:
         failures, rmse = arrays["failures"], arrays["rmse"]
-    assert [text.split(":")[1] for text in failures] == [" the process of the fit ended"] * 3
+    assert all("repetition" in text and "the method ended its process with exit code 5" in text for text in failures)
+    assert len(failures) == 3
     assert np.isnan(rmse[:, 0]).all()
     assert np.isfinite(rmse[:, 1]).all()
 
@@ -539,17 +478,13 @@ def test_a_fit_that_ends_its_process_is_a_failed_part_with_several_jobs(tmp_path
     ],
 )
 def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: dict[str, Any]) -> None:
-    shown: list[int] = []
-    with pytest.raises(UserError, match=r"^points on yacht: .*; use (random|variance); the experiment stops"):
-        experiments.run(
-            "active_learning",
-            SMALL | {"methods": [entry]},
-            0,
-            tmp_path / "r",
-            "r",
-            report=lambda done, total: shown.append(done),  # noqa: ARG005
-        )
-    assert shown == [0, 1]
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"^points on yacht: .*; use (random|variance); the experiment stops"):
+            run_experiment("active_learning", SMALL | {"methods": [entry]}, 0, tmp_path / "r", "r")
+        assert len(store.stamps(tmp_path / "r")) == 1
+    random = entry | {"acquisition": "random"}
+    run_experiment("active_learning", SMALL | {"methods": [random]}, 0, tmp_path / "r", "r")
+    assert store.read_intact(tmp_path / "r").lock["experiment"] == "active_learning"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from ep_bench.experiments.figures import section
 from ep_bench.predictions import Predictive
 from ep_bench.results import store
 from ep_bench.types import Array, Method, Rows
+from tests.experiments.support import run_experiment
 
 pytestmark = pytest.mark.xdist_group("models")  # whose kernels it needs
 TOY = yaml.safe_load((Path(__file__).parents[3] / "configs" / "pbp_2015" / "toy.yaml").read_text(encoding="utf-8"))
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"use": "pbp", "label": "PBP", "hidden": [100]},
         {"use": "pbp", "label": "small", "hidden": [5], "epochs": 3},
     ]
-    return experiments.run(
+    return run_experiment(
         "cubic_toy", {"methods": entries, "points": 61}, 0, tmp_path_factory.mktemp("r") / "toy", "toy"
     )
 
@@ -59,9 +60,9 @@ def test_uncertainty_grows_away_from_the_data(folder: Path) -> None:
 def test_the_same_experiment_is_not_computed_again(folder: Path) -> None:
     before = (folder / "arrays.npz").stat().st_mtime_ns
     options = store.read_lock(folder)["options"]
-    experiments.run("cubic_toy", options, 0, folder, "toy")
+    run_experiment("cubic_toy", options, 0, folder, "toy")
     assert (folder / "arrays.npz").stat().st_mtime_ns == before
-    experiments.run("cubic_toy", options, 1, folder, "toy")
+    run_experiment("cubic_toy", options, 1, folder, "toy")
     assert (folder / "arrays.npz").stat().st_mtime_ns != before
 
 
@@ -103,7 +104,7 @@ def known_noise(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_standard_deviation_of_known_noise_is_in_the_unit_of_the_target(known_noise: str, tmp_path: Path) -> None:
     entries = [{"use": known_noise, "label": "3", "noise_deviation": 3}, {"use": known_noise, "label": "unknown"}]
     assert experiments.problems("cubic_toy", {"methods": entries}) == []
-    folder = experiments.run("cubic_toy", {"methods": entries, "points": 5}, 0, tmp_path / "toy", "toy")
+    folder = run_experiment("cubic_toy", {"methods": entries, "points": 5}, 0, tmp_path / "toy", "toy")
     with np.load(folder / "arrays.npz") as arrays:
         np.testing.assert_allclose(arrays["std_0"], 3.0)
         np.testing.assert_allclose(arrays["std_1"], data.load_dataset("cubic").y.std())
@@ -136,7 +137,7 @@ def test_every_method_is_compared_with_the_reference(known_noise: str, tmp_path:
         {"use": known_noise, "label": "as well", "noise_deviation": 3},
     ]
     options = {"methods": entries, "points": 25, "reference": "truth"}
-    rows = distances_of(experiments.run("cubic_toy", options, 0, tmp_path / "toy", "toy"))
+    rows = distances_of(run_experiment("cubic_toy", options, 0, tmp_path / "toy", "toy"))
     for region in ("", "_inside", "_outside"):
         assert [float(rows[name][f"wasserstein{region}"]) for name in ("truth", "as well")] == [0.0, 0.0]
         assert float(rows["wide"][f"wasserstein{region}"]) == pytest.approx(3 * np.sqrt(2 / np.pi), abs=1e-4)
@@ -150,7 +151,7 @@ def test_distances_are_means_over_the_regions_of_the_grid(tmp_path: Path) -> Non
     """The distances are recomputed from the predictive distributions of the fitted methods."""
     entries = [{"use": "pbp", "hidden": [5], "epochs": 3}, {"use": "pbp", "label": "truth", "hidden": [5], "epochs": 9}]
     options = {"methods": entries, "points": 13, "reference": "truth"}
-    row = distances_of(experiments.run("cubic_toy", options, 0, tmp_path / "toy", "toy"))["pbp"]
+    row = distances_of(run_experiment("cubic_toy", options, 0, tmp_path / "toy", "toy"))["pbp"]
     toy, grid = data.load_dataset("cubic"), np.linspace(-6, 6, 13)
     curves = []
     for epochs in (3, 9):
@@ -167,7 +168,7 @@ def test_a_reference_that_samples_has_diagnostics(tmp_path: Path) -> None:
     options = {"hidden": [4], "chains": 2, "samples": 30, "warmup": 20, "steps": 5, "stored": 40}
     entries = [{"use": "hmc", "label": "truth", **options}, {"use": "pbp", "hidden": [5], "epochs": 3}]
     study = {"methods": entries, "points": 9, "reference": "truth"}
-    folder = experiments.run("cubic_toy", study, 0, tmp_path / "toy", "toy")
+    folder = run_experiment("cubic_toy", study, 0, tmp_path / "toy", "toy")
     with np.load(folder / "arrays.npz") as arrays:
         found = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
     toy, grid = data.load_dataset("cubic"), np.linspace(-6, 6, 9)[:, None]
@@ -238,7 +239,7 @@ def test_the_study_shows_both_figures() -> None:
 def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
     short = {"hmc": {"warmup": 10, "samples": 20, "steps": 5}, "laplace": {"updates": 2, "steps": 5}}
     entries = [{**entry, **short.get(entry["use"], {"epochs": 2})} for entry in TOY["options"]["methods"]]
-    folder = experiments.run("cubic_toy", {"methods": entries, "points": 11}, 0, tmp_path / "toy", "toy")
+    folder = run_experiment("cubic_toy", {"methods": entries, "points": 11}, 0, tmp_path / "toy", "toy")
     with np.load(folder / "arrays.npz") as arrays:
         assert list(arrays["labels"]) == [entry["label"] for entry in entries]
         for i, entry in enumerate(entries):
