@@ -45,7 +45,7 @@ def run(
     ------
     UserError
         The study is wrong or lacks data; ``jobs`` is not a positive integer; or the results folder is not writable or
-        has the results of another kind of study.
+        has the results of another kind of study; or a part without which an experiment has no results failed.
     """
     _check_jobs(jobs)
     catalogue = InstalledCatalogue()
@@ -53,8 +53,13 @@ def run(
     plan = make_plan(read, Path(results))
     for line in plan.warnings():
         warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)
-    run_plan(plan, RunOptions(jobs=jobs, quiet=quiet))
-    return load_results(plan.folder) if read.experiment is None else pd.read_csv(plan.folder / SUMMARY)
+    outcome = run_plan(plan, RunOptions(jobs=jobs, quiet=quiet))
+    if read.experiment is None:
+        return load_results(plan.folder)
+    if not (plan.folder / SUMMARY).exists():
+        counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.items())
+        raise UserError(f"the experiment has no results; its parts: {counts}", where=str(plan.folder))
+    return pd.read_csv(plan.folder / SUMMARY)
 
 
 def _check_jobs(jobs: object) -> None:

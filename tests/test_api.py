@@ -66,9 +66,20 @@ def test_a_value_that_is_not_plain_is_named(tmp_path: Path, changed: dict[str, o
     assert "'package.module:Class' or './file.py:Class'" in str(caught.value)
 
 
-def test_an_experiment_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ep_bench.UserError, match="no cells"):
-        ep_bench.run("toy", results=tmp_path)
+def test_an_experiment_runs_once_and_returns_its_summary(tmp_path: Path) -> None:
+    study = {"study": "tilted", "experiment": "conflict_tilted", "options": {"points": 21}}
+    first = ep_bench.run(study, results=tmp_path)
+    stamp = (tmp_path / "tilted" / "summary.csv").stat().st_mtime_ns
+    pd.testing.assert_frame_equal(first, ep_bench.run(study, results=tmp_path))
+    pd.testing.assert_frame_equal(first, pd.read_csv(tmp_path / "tilted" / "summary.csv"))
+    assert (tmp_path / "tilted" / "summary.csv").stat().st_mtime_ns == stamp
+    assert len(first) > 0
+
+
+def test_an_experiment_that_fails_has_no_results(tmp_path: Path) -> None:
+    study = {"study": "car", "experiment": "mountain_car", "limits": {"seconds": 0.01}}
+    with pytest.raises(ep_bench.UserError, match="the experiment has no results; its parts: 1 timeout"):
+        ep_bench.run(study, results=tmp_path)
 
 
 def test_rows_of_several_folders(tmp_path: Path) -> None:
