@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runner.test_execute import jobs_of
 
 from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
@@ -17,6 +16,7 @@ from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.cell import run_cell
 from tests.experiments.support import run_experiment
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
+from tests.runner.support import jobs_of
 
 QUICK = {"replications": 60, "thin": 8, "warmup": 60}
 RECTIFIED = {"cases": [{"label": "one"}]}

@@ -10,8 +10,11 @@ from typing import Any
 import psutil
 
 from ep_bench import data
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
 from ep_bench.types import Cell, DatasetRef, SplitScheme
 
 CONSTANT = "ep_bench.baselines:ConstantRegressor"
@@ -193,11 +196,6 @@ class Talks(ConstantRegressor):
         os.write(1, b"the last word\\n")
         os._exit(3)
 
-class Exits75(Pid):
-    def fit(self, X, y):
-        super().fit(X, y)
-        os._exit(75)
-
 class Global(ConstantRegressor):
     """Draws from the global generators."""
     def fit(self, X, y):
@@ -221,6 +219,17 @@ class Warns(ConstantRegressor):
 MARK = os.path.join(os.path.dirname(__file__), "mark")
 SECONDS = "97.34"
 '''
+
+
+def plan_of(folder: Path, text: str) -> Any:
+    """Write a study and return its plan; its results are in the folder ``results``."""
+    (folder / "study.yaml").write_text(text)
+    return make_plan(read_study(folder / "study.yaml", InstalledCatalogue()), folder / "results")
+
+
+def jobs_of(folder: Path, text: str) -> list[Job]:
+    """Write a study and return the jobs of its plan."""
+    return [planned.job for planned in plan_of(folder, text).cells]
 
 
 def write_methods(folder: Path) -> None:

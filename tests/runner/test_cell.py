@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import warm_up
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
@@ -20,21 +19,11 @@ from ep_bench.runner.cell import run_cell
 from ep_bench.runner.fit_notes import of_fit
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.method_process import CellMethod
-from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
-from ep_bench.spec import read_study
 from ep_bench.types import COLUMNS
-from tests.runner.support import REF, job
+from tests.runner.support import REF, job, jobs_of
 
 ONE = "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [METHOD]\n"
-
-
-def jobs_of(tmp_path: Path, text: str) -> list[Job]:
-    (tmp_path / "s.yaml").write_text(text)
-    return [
-        planned.job
-        for planned in make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
-    ]
 
 
 def test_a_row_matches_the_estimator(tmp_path: Path) -> None:

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, store
 from ep_bench.runner import fit_notes
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import make_plan
-from ep_bench.spec import read_study
 from ep_bench.types import MEASURED_COLUMNS
+from tests.runner import support
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +25,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def jobs_of(folder: Path, method: str) -> list[Job]:
     text = f"study: s\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 2}}\nmethods: [{method}]\n"
-    (folder / "s.yaml").write_text(text)
-    return [
-        planned.job for planned in make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "r").cells
-    ]
+    return support.jobs_of(folder, text)
 
 
 def kept(**found: object) -> dict[str, object]:

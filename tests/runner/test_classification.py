@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.cell import run_cell
-from ep_bench.runner.plan import Plan, make_plan
-from ep_bench.spec import read_study
+from ep_bench.runner.plan import Plan
 from ep_bench.types import SCORE_COLUMNS, Record
+from tests.runner.support import plan_of
 
 LOGISTIC = '{use: "sklearn.linear_model:LogisticRegression", label: logistic, standardize: true}'
 TREE = '{use: "sklearn.tree:DecisionTreeClassifier", label: tree}'
@@ -39,9 +38,7 @@ def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(tmp_path: Path, *entries: str, datasets: str = "", splits: str = "{scheme: kfold, folds: 5}") -> Plan:
     mine = datasets or "{name: mine, csv: mine.csv, target: kind, task: classification}"
     listed = "".join(f"  - {entry}\n" for entry in entries)
-    path = tmp_path / "study.yaml"
-    path.write_text(f"study: s\ndatasets: [{mine}]\nsplits: {splits}\nmethods:\n{listed}")
-    return make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results")
+    return plan_of(tmp_path, f"study: s\ndatasets: [{mine}]\nsplits: {splits}\nmethods:\n{listed}")
 
 
 def records(plan: Plan) -> dict[int, Record]:

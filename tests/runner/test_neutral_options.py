@@ -10,15 +10,14 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from ep_bench import estimator, methods
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.experiments import storage
 from ep_bench.experiments.registry import get
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.options import NEUTRAL
-from ep_bench.runner.plan import Plan, make_plan
-from ep_bench.spec import read_study
+from ep_bench.runner.plan import Plan
 from ep_bench.types import Method
 from tests.finished import finish
+from tests.runner.support import plan_of
 
 ENTRIES = "".join(f"\n  - {{use: {name}, label: {name}}}" for name in methods.REGISTRY)
 STUDY = f"study: s\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 1}}\nmethods:{ENTRIES}\n"
@@ -29,11 +28,6 @@ splits: {scheme: standard, count: 1}
 methods:
   - {use: pbp, label: PBP, tune: {trials: 2, space: {epochs: {int: [1, 4]}}}}
 """
-
-
-def planned(folder: Path, text: str = STUDY) -> Plan:
-    (folder / "s.yaml").write_text(text)
-    return make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "results")
 
 
 def states(plan: Plan) -> dict[str, str]:
@@ -62,23 +56,23 @@ def change_methods(monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
 def test_a_later_option_at_its_neutral_value_makes_no_cell_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish(planned(tmp_path))
+    finish(plan_of(tmp_path, STUDY))
     change_methods(monkeypatch, default=0)
-    plan = planned(tmp_path)
+    plan = plan_of(tmp_path, STUDY)
     assert states(plan) == dict.fromkeys(methods.REGISTRY, "done")
     assert {cell.job.options["later"] for cell in plan.cells} == {0}
     given = STUDY.replace("use: pbp,", "use: pbp, later: 0,").replace("use: gp,", "use: gp, later: 1,")
-    assert states(planned(tmp_path, given)) == dict.fromkeys(methods.REGISTRY, "done") | {"gp": "stale"}
+    assert states(plan_of(tmp_path, given)) == dict.fromkeys(methods.REGISTRY, "done") | {"gp": "stale"}
 
 
 def test_another_default_makes_cells_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The default of the new option may differ from the value that means the earlier behaviour."""
-    finish(planned(tmp_path))
+    finish(plan_of(tmp_path, STUDY))
     change_methods(monkeypatch, default=2)
-    plan = planned(tmp_path)
+    plan = plan_of(tmp_path, STUDY)
     assert set(states(plan).values()) == {"stale"}
     assert {cell.why for cell in plan.cells} == {"options.later: none -> 2"}
-    neutral = planned(tmp_path, STUDY.replace(", label:", ", later: 0, label:"))
+    neutral = plan_of(tmp_path, STUDY.replace(", label:", ", later: 0, label:"))
     assert set(states(neutral).values()) == {"done"}
 
 
@@ -93,22 +87,22 @@ def test_a_version_rises_for_the_configurations_that_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = STUDY + "  - {use: pbp, label: deep, hidden: [9, 9]}\n"
-    finish(planned(tmp_path, two))
+    finish(plan_of(tmp_path, two))
     old = methods.get("pbp").version
     change_methods(
         monkeypatch, version=99, version_of=lambda config: 99 if len(getattr(config, "hidden", ())) > 1 else old
     )
-    plan = planned(tmp_path, two)
+    plan = plan_of(tmp_path, two)
     assert states(plan)["pbp"] == "done"
     assert [cell.why for cell in plan.cells if cell.job.cell.method == "deep"] == [f"version: {old} -> 99"]
 
 
 def test_a_tuned_cell_has_the_newest_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search may try any configuration."""
-    finish(planned(tmp_path, TUNED))
+    finish(plan_of(tmp_path, TUNED))
     old = methods.get("pbp").version
     change_methods(monkeypatch, version=99, version_of=lambda _: old)
-    assert states(planned(tmp_path, TUNED)) == {"PBP": "stale"}
+    assert states(plan_of(tmp_path, TUNED)) == {"PBP": "stale"}
 
 
 def test_a_later_option_of_an_experiment_keeps_its_results(monkeypatch: pytest.MonkeyPatch) -> None:

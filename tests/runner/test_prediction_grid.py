@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import curves, store
 from ep_bench.runner import fit_notes
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import make_plan
+from ep_bench.runner.plan import Plan
 from ep_bench.runner.run import RunOptions, run_plan
-from ep_bench.spec import read_study
 from ep_bench.types import MEASURED_COLUMNS
+from tests.runner import support
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -63,13 +62,14 @@ class Boundless(ConstantRegressor):
 '''
 
 
-def jobs_of(folder: Path, method: str, dataset: str = "cubic") -> list[Job]:
+def plan_of(folder: Path, method: str, dataset: str = "cubic") -> Plan:
     (folder / "odd.py").write_text(METHODS)
     text = f"study: s\ndatasets: [{dataset}]\nsplits: {{scheme: standard, count: 2}}\nmethods: ['{method}']\n"
-    (folder / "s.yaml").write_text(text)
-    return [
-        planned.job for planned in make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "r").cells
-    ]
+    return support.plan_of(folder, text)
+
+
+def jobs_of(folder: Path, method: str, dataset: str = "cubic") -> list[Job]:
+    return [planned.job for planned in plan_of(folder, method, dataset).cells]
 
 
 def test_a_cell_with_one_input_keeps_what_the_method_predicts_beyond_the_data(tmp_path: Path) -> None:
@@ -148,8 +148,7 @@ def test_a_constant_input_still_has_a_grid(tmp_path: Path) -> None:
 
 
 def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
-    jobs_of(tmp_path, "pbp")
-    plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
+    plan = plan_of(tmp_path, "pbp")
     outcome = run_plan(plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
@@ -158,14 +157,13 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
     assert panel["splits"] == [0]
-    record = store.read_record(plan.folder / store.CELLS / f"{jobs_of(tmp_path, 'pbp')[0].cell.key}.json")
+    record = store.read_record(plan.folder / store.CELLS / f"{plan.cells[0].job.cell.key}.json")
     assert record is not None
     assert panel["panel"] == record.notes["curve"]
 
 
 def test_a_file_of_curves_that_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    jobs_of(tmp_path, "pbp")
-    plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
+    plan = plan_of(tmp_path, "pbp")
     plan.folder.mkdir(parents=True)
     (plan.folder / curves.FILE).write_text("<<<<<<< HEAD")
     with pytest.raises(UserError, match=r"curves\.json: cannot be read"):

@@ -16,7 +16,8 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
 from tests.finished import finish
-from tests.runner.test_plan import planned, states
+from tests.runner import support
+from tests.runner.test_plan import states
 from tests.runner.tuning_support import plan_of, with_methods
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,7 @@ UNTUNED = TUNED.replace(", tune: {trials: 9, fraction: 0.25, space: {epochs: {in
 
 
 def test_tune_is_a_factor_only_if_given(tmp_path: Path) -> None:
-    plan = planned(tmp_path, TUNED)
+    plan = support.plan_of(tmp_path, TUNED)
     for cell in (p.job.cell for p in plan.cells):
         assert ("tune" in cell.factors) == (cell.method == "PBP")
     factors = plan.cells[0].job.cell.factors
@@ -57,7 +58,7 @@ def test_tune_is_a_factor_only_if_given(tmp_path: Path) -> None:
 
 
 def test_the_seed_of_a_tuned_cell_depends_on_its_split_only(tmp_path: Path) -> None:
-    ours, theirs = ([p.job.cell.seed for p in planned(tmp_path, text).cells] for text in (TUNED, UNTUNED))
+    ours, theirs = ([p.job.cell.seed for p in support.plan_of(tmp_path, text).cells] for text in (TUNED, UNTUNED))
     assert ours == theirs
 
 
@@ -73,8 +74,6 @@ def test_finished_cells_of_earlier_studies_stay_finished() -> None:
     ("old", "new", "why"),
     [
         ("trials: 9", "trials: 10", "tune.trials: 9 -> 10"),
-        ("fraction: 0.25", "fraction: 0.5", "tune.fraction: 0.25 -> 0.5"),
-        ("{int: [1, 4]}", "{int: [1, 5]}", "tune.space.epochs.int: [1, 4] -> [1, 5]"),
         ("{int: [1, 4]}", "{log_int: [1, 4]}", "tune.space.epochs.int: [1, 4] -> none"),
         ("fraction: 0.25", "fraction: 0.25, score: rmse", "tune.score: ll -> rmse"),
         ("{int: [1, 4]}", "{int: [1, 4]}, hidden: [[5], [6]]", "tune.space.hidden: none -> "),
@@ -82,9 +81,9 @@ def test_finished_cells_of_earlier_studies_stay_finished() -> None:
     ],
 )
 def test_a_changed_search_makes_cells_stale_with_a_reason(tmp_path: Path, old: str, new: str, why: str) -> None:
-    finish(planned(tmp_path, TUNED))
-    assert states(planned(tmp_path, TUNED)) == {"done"}
-    cells = planned(tmp_path, TUNED.replace(old, new)).cells
+    finish(support.plan_of(tmp_path, TUNED))
+    assert states(support.plan_of(tmp_path, TUNED)) == {"done"}
+    cells = support.plan_of(tmp_path, TUNED.replace(old, new)).cells
     assert {cell.state for cell in cells if cell.job.cell.method == "constant"} == {"done"}
     for cell in cells:
         if cell.job.cell.method == "PBP":
@@ -94,8 +93,8 @@ def test_a_changed_search_makes_cells_stale_with_a_reason(tmp_path: Path, old: s
 
 def test_a_difference_far_into_a_space_is_shown(tmp_path: Path) -> None:
     space = "hidden: [[5], [6], [7], [8], [9], [10], [11]]"
-    finish(planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space)))
-    cell = planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space.replace("11", "12"))).cells[0]
+    finish(support.plan_of(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space)))
+    cell = support.plan_of(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space.replace("11", "12"))).cells[0]
     old, _, new = cell.why.partition(" -> ")
     assert "[11]" in old
     assert "[12]" in new
@@ -110,8 +109,8 @@ def test_another_spelling_of_one_space_changes_nothing(tmp_path: Path) -> None:
         "from ep_bench.baselines import ConstantRegressor\nclass AB(ConstantRegressor):\n"
         "    def __init__(self, a=1, b=2):\n        self.a, self.b = a, b\n"
     )
-    finish(planned(tmp_path, text.replace("SPACE", lists[0])))
-    assert states(planned(tmp_path, text.replace("SPACE", lists[1]))) == {"done"}
+    finish(support.plan_of(tmp_path, text.replace("SPACE", lists[0])))
+    assert states(support.plan_of(tmp_path, text.replace("SPACE", lists[1]))) == {"done"}
 
 
 def test_a_file_among_the_choices_is_part_of_the_version(tmp_path: Path) -> None:
@@ -122,9 +121,9 @@ def test_a_file_among_the_choices_is_part_of_the_version(tmp_path: Path) -> None
     )
     space = 'tune: {space: {kernel: [{use: "./k.py:K"}, {use: "./k.py:L"}]}}'
     text = TUNED.replace('{use: "ep_bench.baselines:ConstantRegressor",', f'{{use: "./m.py:Mine", {space},')
-    finish(planned(tmp_path, text))
+    finish(support.plan_of(tmp_path, text))
     (tmp_path / "k.py").write_text("class K:\n    other = 1\nclass L(K):\n    pass\n")
-    stale = [cell for cell in planned(tmp_path, text).cells if cell.job.cell.method == "constant"]
+    stale = [cell for cell in support.plan_of(tmp_path, text).cells if cell.job.cell.method == "constant"]
     assert {cell.state for cell in stale} == {"stale"}
 
 
@@ -133,35 +132,35 @@ def estimates(plan: Plan) -> dict[str, float | None]:
 
 
 def test_the_estimate_of_a_search_is_that_of_its_fits(tmp_path: Path) -> None:
-    tuned_cell, plain = (estimates(planned(tmp_path, text))["PBP"] for text in (TUNED, UNTUNED))
+    tuned_cell, plain = (estimates(support.plan_of(tmp_path, text))["PBP"] for text in (TUNED, UNTUNED))
     assert tuned_cell is not None
     assert plain is not None
     assert tuned_cell == pytest.approx(plain * (9 * 0.75 + 1))
 
 
 def test_estimates_of_tuned_cells_use_tuned_cells(tmp_path: Path) -> None:
-    guess = estimates(planned(tmp_path, UNTUNED))["PBP"]
-    finish(planned(tmp_path, TUNED), tune_seconds=10.0)  # in addition to 2.0 and 0.5
-    assert estimates(planned(tmp_path, TUNED))["PBP"] == 12.5
-    assert estimates(planned(tmp_path, UNTUNED))["PBP"] == guess
-    longer = estimates(planned(tmp_path, TUNED.replace("trials: 9", "trials: 99")))["PBP"]
+    guess = estimates(support.plan_of(tmp_path, UNTUNED))["PBP"]
+    finish(support.plan_of(tmp_path, TUNED), tune_seconds=10.0)  # in addition to 2.0 and 0.5
+    assert estimates(support.plan_of(tmp_path, TUNED))["PBP"] == 12.5
+    assert estimates(support.plan_of(tmp_path, UNTUNED))["PBP"] == guess
+    longer = estimates(support.plan_of(tmp_path, TUNED.replace("trials: 9", "trials: 99")))["PBP"]
     assert longer == pytest.approx(12.5 * (99 * 0.75 + 1) / (9 * 0.75 + 1))
-    finish(planned(tmp_path, UNTUNED))
-    assert estimates(planned(tmp_path, UNTUNED))["PBP"] == 2.5
+    finish(support.plan_of(tmp_path, UNTUNED))
+    assert estimates(support.plan_of(tmp_path, UNTUNED))["PBP"] == 2.5
 
 
 def test_a_tuned_entry_has_published_numbers_only_if_it_names_them(tmp_path: Path) -> None:
     text = TUNED.replace("epochs: 2, ", "")
-    lock = planned(tmp_path, text).lock()
+    lock = support.plan_of(tmp_path, text).lock()
     assert lock["methods"]["PBP"]["published"] == []
-    lock = planned(tmp_path, text.replace("label: PBP,", "label: PBP, published: PBP-1,")).lock()
+    lock = support.plan_of(tmp_path, text.replace("label: PBP,", "label: PBP, published: PBP-1,")).lock()
     assert lock["methods"]["PBP"]["published"] == ["PBP-1"]
 
 
 def test_a_registry_methods_declared_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declares = dataclasses.replace(methods.get("pbp"), space={"epochs": {"log_int": (1, 8)}, "hidden": ([5], [6, 6])})
     monkeypatch.setattr(planning.methods, "get", lambda _name: declares)
-    plan = planned(
+    plan = support.plan_of(
         tmp_path, TUNED.replace("tune: {trials: 9, fraction: 0.25, space: {epochs: {int: [1, 4]}}}", "tune: {}")
     )
     assert plan.cells[0].job.tune == {
@@ -179,8 +178,8 @@ def test_a_declared_space_of_an_external_class(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("{use: pbp, tune: {}}", "s.yaml:5: methods[0].tune: pbp declares no search space"),
-        ('{use: "./m.py:Spy", tune: {}}', "s.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
+        ("{use: pbp, tune: {}}", "study.yaml:5: methods[0].tune: pbp declares no search space"),
+        ('{use: "./m.py:Spy", tune: {}}', "study.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
         ('{use: "./m.py:Spy", tune: {space: {b: [1, 2]}}}', "tune.space.b: ./m.py:Spy has no such option; allowed: a,"),
         ("{use: pbp, tune: {space: {epochs: {uniform: [1, 4]}}}}", "tune.space.epochs.uniform[0]: must be a positive"),
         ("{use: pbp, tune: {space: {standardize: [true, maybe]}}}", "tune.space.standardize[1]: wrong type"),

@@ -155,13 +155,6 @@ def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
-def test_a_method_that_exits_with_the_idle_code_has_failed(bad: Path) -> None:
-    found, reason = status(run("Exits75", bad))
-    assert found == "failed"
-    assert reason.startswith("the method ended its process with exit code 75")
-    assert len((bad / "mark").read_text().split()) == 1  # not retried
-
-
 def test_a_worker_of_a_finished_run_prints_nothing() -> None:
     cut = "import os; from ep_bench.processes.tree import end_with_process as end; end({}); raise BrokenPipeError"
     mine, other = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.runner.plan import Plan, make_plan
-from ep_bench.spec import read_study
+from ep_bench.runner.plan import Plan
+from tests.runner import support
 
 RIDGE = '{use: "sklearn.linear_model:Ridge", tune: {trials: 8, score: rmse, space: {alpha: {log: [0.001, 1000]}}}}'
 
@@ -81,5 +80,4 @@ def plan_of(
 ) -> Plan:
     lines = "".join(f"  - {entry}\n" for entry in entries)
     text = f"study: s\n{head}datasets: {datasets}\nsplits: {{scheme: standard, {splits}}}\nmethods:\n{lines}"
-    (folder / "s.yaml").write_text(text)
-    return make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "results")
+    return support.plan_of(folder, text)
