@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from ep_bench.results import store
 from ep_bench.runner.cell_locks import CellLocks, running
 from tests.commands import ep_bench
+from tests.runner.support import becomes_true
 
 STUDY = """
 study: shared
@@ -70,13 +70,6 @@ def run(study: Path, *more: str) -> subprocess.CompletedProcess[str]:
 def computed(study: Path) -> list[str]:
     """Return the sum of the training inputs of each computed cell, one per fit."""
     return (study.parent / "log").read_text().splitlines()
-
-
-def wait_for(condition: object, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
 
 
 def test_a_lock_is_exclusive_until_it_is_released(tmp_path: Path) -> None:
@@ -158,9 +151,9 @@ def test_a_run_computes_the_cells_that_a_killed_run_left(study: Path) -> None:
     write_method(study, FOR_GO)
     folder = study.parent / "results" / "shared"
     first = start(study)
-    wait_for((study.parent / "log").exists)
+    assert becomes_true((study.parent / "log").exists)
     second = start(study)
-    wait_for(lambda: len(computed(study)) == 2)
+    assert becomes_true(lambda: len(computed(study)) == 2)
     assert len(running(folder)) == 2
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
@@ -178,7 +171,7 @@ def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
     write_method(study, FOR_GO)
     study.write_text(STUDY % 1)
     first = start(study)
-    wait_for((study.parent / "log").exists)
+    assert becomes_true((study.parent / "log").exists)
     second = start(study)
     assert second.stdout is not None
     assert "running in another run" in second.stdout.readline()

@@ -33,7 +33,7 @@ def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_a_misbehaving_method_affects_only_its_own_cell(bad: Path, n_jobs: int) -> None:
-    names = ["Raises", "NotFinite", "Crashes", "Leaves", "Warns", "States", "Deaf"]
+    names = ["Raises", "NotFinite", "Crashes", "Leaves", "Warns", "States"]
     jobs = [job(name, base=bad) for name in names]
     jobs += [job("Stuck", base=bad, seconds=1.0), job("Hungry", base=bad, memory_gb=0.75)]
     jobs += [job(split=split) for split in range(4)]
@@ -44,8 +44,7 @@ def test_a_misbehaving_method_affects_only_its_own_cell(bad: Path, n_jobs: int) 
     assert found["NotFinite"][0] == "failed"
     assert found["NotFinite"][1].startswith("non-finite")
     assert "SIGSEGV" in found["Crashes"][1]
-    assert found["Leaves"] == ("failed", "SystemExit: 5 (bad.py:78)")
-    assert found["Deaf"][1].startswith("the method closed the connection of its process")
+    assert found["Leaves"][1].startswith("SystemExit: 5 (bad.py:")
     assert found["Warns"] == ("ok", "not converged: stopped after 3 sweeps")
     stated = {r.row["method"]: r.row.get("converged", "") for r in records if r.row["status"] == "ok"}
     assert stated == {"Warns": "false", "States": "false", "ConstantRegressor": ""}

@@ -197,18 +197,6 @@ def test_the_estimate_uses_the_times_of_other_folders(folder: Path) -> None:
     assert 0 < estimate < 10 * (row["fit_seconds"] + row["predict_seconds"])  # type: ignore[operator]
 
 
-def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
-    methods = "".join(f"\n  - {{use: pbp, label: m{i}, hidden: [5], epochs: {i + 1}}}" for i in range(13))
-    text = f"study: large\ndatasets: [diabetes, friedman1]\nsplits: {{scheme: standard, count: 2}}\nmethods:{methods}\n"
-    run(folder, text, "--select", "method=m2", "--select", "dataset=diabetes", "--select", "split=0")
-    found = ep_bench("status", folder / "results" / "large")
-    assert found.returncode == 3
-    lines = [line.split() for line in found.stdout.splitlines()]
-    assert ["ok", "cells", "diabetes", "friedman1"] in lines
-    assert ["m2", "1/2", "0/2"] in lines
-    assert ["m12", "0/2", "0/2"] in lines
-
-
 @pytest.mark.parametrize("with_cell_files", [True, False])
 def test_a_run_that_began_earlier_keeps_the_rows_of_another_run(folder: Path, with_cell_files: bool) -> None:
     """Also those that have no cell files, such as rows that version control brings."""

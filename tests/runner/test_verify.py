@@ -40,6 +40,7 @@ methods:
   - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
 """
 ALL = Sample(seed=0, cells=None)
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-def test_intact_cells_are_equal_and_nothing_is_written(folder: Path, in_process: None, jobs: int) -> None:
+def test_intact_cells_are_equal_and_nothing_is_written(folder: Path, jobs: int) -> None:
     before = files(folder.parent)
     found = ep_bench("verify", folder, "--all", "--seed", 3, "--jobs", jobs)
     assert found.returncode == 0, found.stderr
@@ -91,7 +92,7 @@ def test_intact_cells_are_equal_and_nothing_is_written(folder: Path, in_process:
     assert files(folder.parent) == before
 
 
-def test_a_changed_stored_value_with_a_new_checksum_is_found(folder: Path, in_process: None) -> None:
+def test_a_changed_stored_value_with_a_new_checksum_is_found(folder: Path) -> None:
     def change(row: dict[str, Any]) -> None:
         if (row["method"], row["split"]) == ("PBP", 1):
             row["rmse"] *= 1 + 1e-9
@@ -112,16 +113,14 @@ def test_a_changed_value_without_its_checksum_is_refused(folder: Path) -> None:
     assert "checksum" in found.stderr
 
 
-def test_a_changed_constant_of_a_method_is_found(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_constant_of_a_method_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pbp, "RATE", pbp.RATE * 1.001)  # of the prior of the noise and the weights
     outcome = verify([store.read_intact(folder)], ALL)[0]
     assert (outcome.identical, outcome.different) == (3, 3)
     assert {difference.method for difference in outcome.differences} == {"PBP"}
 
 
-def test_exact_methods_may_differ_by_rounding_on_another_processor_only(folder: Path, in_process: None) -> None:
+def test_exact_methods_may_differ_by_rounding_on_another_processor_only(folder: Path) -> None:
     def change(row: dict[str, Any]) -> None:
         row["rmse"] *= 1 + 1e-8
 
@@ -162,7 +161,7 @@ def shift(folder: Path, errors: float, splits: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("kind", ["optimised", "sampled"])
 def test_other_methods_agree_up_to_rounding_on_the_same_processor(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch, kind: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: kind)
     shift(folder, 1e-9, (0, 1))
@@ -179,13 +178,7 @@ def test_other_methods_agree_up_to_rounding_on_the_same_processor(
     [(0.29, (0, 1, 2), 0), (0.31, (0, 1, 2), 3), (0.5, (1,), 0), (12.0, (1,), 1), (-8.0, (0, 2), 2)],
 )
 def test_means_may_differ_by_a_part_of_the_standard_error_on_another_processor(
-    folder: Path,
-    in_process: None,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    errors: float,
-    splits: tuple[int, ...],
-    different: int,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, errors: float, splits: tuple[int, ...], different: int
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: kind)
     error = shift(folder, errors, splits)
@@ -204,7 +197,6 @@ def test_means_may_differ_by_a_part_of_the_standard_error_on_another_processor(
 )
 def test_each_score_of_a_stable_method_with_one_layer_and_no_search_is_compared_on_another_processor(
     folder: Path,
-    in_process: None,
     monkeypatch: pytest.MonkeyPatch,
     errors: float,
     hidden: list[int],
@@ -233,9 +225,7 @@ def test_options_can_make_a_stable_method_unstable(folder: Path, alpha: float, s
     assert runner._is_stable(StoredCell(study, cell, {}, Verification("s"))) is stable
 
 
-def test_most_fits_of_a_method_end_in_the_same_optimum(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_most_fits_of_a_method_end_in_the_same_optimum(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each mean is that of three splits, one of which may change by 1.5 standard deviations."""
     monkeypatch.setattr(runner, "equality", lambda _: "optimised")
     monkeypatch.setattr(runner, "FEWEST", 2)
@@ -250,7 +240,7 @@ def test_most_fits_of_a_method_end_in_the_same_optimum(
 
 
 def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: "optimised")
 
@@ -265,7 +255,7 @@ def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
 
 
 def test_a_single_split_has_the_standard_error_over_its_test_points(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: "optimised")
     change_environment(folder)
@@ -292,7 +282,7 @@ def test_one_test_point_of_a_class_problem_may_get_another_label() -> None:
     assert differing(0.15) == ["error_rate"]
 
 
-def test_selection_number_and_seed(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selection_number_and_seed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = store.read_intact(folder)
     assert verify([study], Sample(0, None, ("method=PBP", "split=[12]")))[0].tried == 2
     assert verify([study], Sample(0, 4))[0].tried == 4
@@ -322,7 +312,7 @@ def test_cheap_cells_are_more_probable(folder: Path, monkeypatch: pytest.MonkeyP
     assert 4 <= chosen["PBP"] <= 28
 
 
-def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
+def test_the_budget_ends_the_choice(folder: Path) -> None:
     for row in (study := store.read_intact(folder)).rows:
         row["fit_seconds"] = 50.0 if row["method"] == "PBP" else 0.1
     started = time.monotonic()
@@ -352,7 +342,6 @@ def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
         ),
     ],
 )
-@pytest.mark.usefixtures("in_process")
 def test_cells_that_cannot_be_compared_are_named(folder: Path, change: Callable[[Any], Any], reason: str) -> None:
     path = folder / store.LOCK
     lock = json.loads(path.read_text())
@@ -371,27 +360,24 @@ def test_a_missing_data_file_is_named(folder: Path, monkeypatch: pytest.MonkeyPa
     assert Counter(outcome.impossible) == {"the data of diabetes are not on this machine": 6}
 
 
-def test_a_cell_that_fails_now_is_different(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Any) -> Any:
-        raise ValueError("no luck today")
-
-    monkeypatch.setattr(pbp, "refine_prior", fails)
-    outcome = verify([store.read_intact(folder)], ALL)[0]
-    assert outcome.different == 3
-    assert str(outcome.differences[0].now).startswith("failed: ValueError: no luck today")
-
-
-def test_a_method_without_its_package_is_not_compared(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "different", "reason"),
+    [
+        (ValueError("no luck today"), 3, "failed: ValueError: no luck today"),
+        (UserError(f"requires nothing; {INSTALL_EXTRA}[controls]", where="Boosting"), 0, "Boosting: requires nothing;"),
+    ],
+)
+def test_a_cell_that_fails_now_is_different_unless_a_package_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, different: int, reason: str
 ) -> None:
     def fails(*_: Any) -> Any:
-        raise UserError(f"requires nothing; {INSTALL_EXTRA}[controls]", where="Boosting")
+        raise error
 
     monkeypatch.setattr(pbp, "refine_prior", fails)
     outcome = verify([store.read_intact(folder)], ALL)[0]
-    assert (outcome.different, outcome.tried) == (0, 3)
-    assert len(outcome.impossible) == 3
-    assert outcome.impossible[0].startswith("Boosting: requires nothing; install ep-bench[controls]")
+    assert (outcome.different, len(outcome.impossible)) == (different, 3 - different)
+    found = [str(each.now) for each in outcome.differences] + outcome.impossible
+    assert all(text.startswith(reason) for text in found)
 
 
 def test_cells_of_two_folders_are_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,9 +452,7 @@ def test_what_an_experiment_computes_from_times_is_not_compared(monkeypatch: pyt
     assert compared(monkeypatch, stored, store.read_lock(stored), rows.to_csv(index=False)) == []
 
 
-def test_each_cell_has_one_line_and_long_tables_are_cut(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_cell_has_one_line_and_long_tables_are_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alter(folder, lambda row: row.update(rmse=row["rmse"] * 1.01, ll=row["ll"] - 0.01))
     lines, equal = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
     assert equal is False

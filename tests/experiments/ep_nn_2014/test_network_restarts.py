@@ -14,6 +14,7 @@ from ep_bench import data, experiments
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 from ep_bench.experiments.ep_nn_2014.network_restarts.compute import MEASURES
+from ep_bench.experiments.registry import get
 from ep_bench.report import build
 from tests.experiments.support import run_experiment
 
@@ -51,7 +52,7 @@ def test_each_start_is_determined_by_its_seed(found: dict[str, Any]) -> None:
 
 def test_a_longer_run_begins_with_the_fits_of_a_shorter_one(found: dict[str, Any]) -> None:
     config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
-    again = network_restarts.compute(config, 0)[0]["found_0"][0]
+    again = get("network_restarts").compute(config, 0)[0]["found_0"][0]
     np.testing.assert_array_equal(again[MEASURES.index("ll")], found["ll"][0, :2])
 
 
@@ -81,7 +82,7 @@ def test_failed_and_non_finite_fits_are_counted() -> None:
 def test_the_summary_is_empty_if_all_fits_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no posterior"))
     config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
-    arrays, (row,) = network_restarts.compute(config, 0)
+    arrays, (row,) = get("network_restarts").compute(config, 0)
     assert (row["failed"], row["converged"], row["ll_median"], row["ll_of_highest_evidence"]) == (2, 0, "", "")
     assert np.isnan(arrays["found_0"][0, :5]).all()
 
