@@ -56,7 +56,7 @@ def test_the_list_names_every_check() -> None:
         ((), "TARGET"),
         (("pbp", "--option", "epochs"), "KEY=VALUE"),
         (("pbp", "--option", "hidden=[50"), "--option hidden"),
-        (("pbp", "--option", "standardize=yes"), "write true or false"),
+        (("pbp", "--option", "standardize=yes"), "quote it to mean text, or write true, false"),
         (("pbp", "--seconds", "0"), "--seconds"),
         (("pbbp",), "did you mean 'pbp'"),
     ],

@@ -401,8 +401,8 @@ def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) 
         plan_of(tmp_path, text)
     error = caught.value
     assert error.head == (
-        f"{tmp_path / 'study.yaml'}:3: datasets: two: constant_inputs: applies to naval only; the published results of "
-        "this data set do not depend on a constant input"
+        f"{tmp_path / 'study.yaml'}:3: datasets: two: constant_inputs: the data set has no such treatment of constant "
+        "inputs; paper applies to naval only"
     )
     assert (error.found, error.choices) == ("paper", "zero")
     (tmp_path / "mine.csv").write_text("x,y\n1,2\n3,oops\n")
