@@ -334,7 +334,7 @@ def test_the_committed_curves_are_read() -> None:
     folders = [folder for folder in committed_folders() if (folder / curves.FILE).is_file()]
     assert folders
     for folder in folders:
-        assert curves.read(folder).traces
+        assert any(curves.read(folder))
 
 
 # Several starts
