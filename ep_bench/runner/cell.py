@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,18 +28,20 @@ from ep_bench.predictions import (
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import fit_notes
-from ep_bench.runner.jobs import CHANGED, Job, blank_record, fail, unconverged
-from ep_bench.runner.method_process import CellMethod, MethodSetup
+from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail, unconverged
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
+if TYPE_CHECKING:
+    from ep_bench.runner.method_process import CellMethod
+
 TRAINING_BLOCK = 4096  # training points per prediction when the training scores are computed
-OpenMethod = Callable[[MethodSetup], CellMethod]
+OpenMethod = Callable[[MethodSetup], "CellMethod"]
 _sent: dict[DatasetRef, Dataset] = {}
 
 
 def run_cell(
     job: Job,
-    open_method: OpenMethod = CellMethod,
+    open_method: OpenMethod | None = None,
     started: Callable[[], None] = lambda: None,
     copies: Mapping[str, str] | None = None,
 ) -> Record:
@@ -58,7 +60,7 @@ def run_cell(
             scoring.load()
             if job.tune is not None:
                 tuning.load()
-            method = open_method(MethodSetup.of(job, dataset, copies or {}))
+            method = (open_method or _in_this_process)(MethodSetup.of(job, dataset, copies or {}))
             missing_reason = _fit_and_score(record, job, dataset, split, method, started)
         warning = unconverged(warned, job.use)
         record.row |= {"converged": "false"} if warning else {}
@@ -73,32 +75,44 @@ def _fit_and_score(
     record: Record, job: Job, dataset: Dataset, split: Split, method: CellMethod, started: Callable[[], None]
 ) -> str:
     """Fill a record; return the reason why it has no log-likelihood, empty if it has one."""
-    _refuse_changed_method(job, method)
     X, y, test = dataset.X[split.train], dataset.y[split.train], dataset.X[split.test]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test)}
     record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
-    record.row["compile_seconds"] = method.load(list(variants(job)), job.tune is None)
+    opened = method.open(list(variants(job)), job.tune is None)
+    record.provenance |= opened.provenance
+    _refuse_changed_method(job, opened)
+    record.row["compile_seconds"] = opened.compile_seconds
     started()
-    method.build(job.options if job.tune is None else tuned_options(record, job, X, y, method))
-    fit = method.fit(X, y)
-    record.row |= {"fit_seconds": fit.seconds, "fit_cpu_seconds": fit.cpu_seconds}
-    record.trace = fit.trace
-    seconds, cpu_seconds, prediction = method.predict(test)
-    record.row |= {"predict_seconds": seconds, "predict_cpu_seconds": cpu_seconds}
-    _score(record, job, dataset, split, prediction, method)
-    summary = method.summary(test)
-    record.notes |= summary.notes
+    options = job.options if job.tune is None else tuned_options(record, job, X, y, method)
+    found = method.evaluate(options, X, y, test, len(y) <= TRAINING_BLOCK)
+    record.row |= {"fit_seconds": found.fit.seconds, "fit_cpu_seconds": found.fit.cpu_seconds}
+    record.row |= {"predict_seconds": found.test.seconds, "predict_cpu_seconds": found.test.cpu_seconds}
+    record.row["peak_mb"] = round(found.peak_mb, 1)
+    record.trace, record.notes = found.fit.trace, record.notes | found.summary.notes
+    training = _training_scores(method, X, y, found.training)
+    _score(record, dataset, split, found.test.prediction, training)
     r_hat = record.notes.get("diagnostics", {}).get("r_hat_test_rows")
     record.row |= {} if r_hat is None else {"r_hat": r_hat}
-    record.row |= {} if summary.converged is None else {"converged": "true" if summary.converged else "false"}
-    record.row["peak_mb"] = round(method.peak_mb(), 1)
-    return missing_density(prediction)
+    met = found.summary.converged
+    record.row |= {} if met is None else {"converged": "true" if met else "false"}
+    grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
+    record.notes |= {} if grid is None else {"curve": grid}
+    return missing_density(found.test.prediction)
 
 
-def _score(record: Record, job: Job, dataset: Dataset, split: Split, prediction: Any, method: CellMethod) -> None:
-    """Add the scores of a prediction to a record. Raises CellError if one is not finite or impossible."""
+def _in_this_process(setup: MethodSetup) -> CellMethod:
+    from ep_bench.runner.method_process import CellMethod
+
+    return CellMethod(setup)
+
+
+def _score(record: Record, dataset: Dataset, split: Split, prediction: Any, training: Mapping[str, float]) -> None:
+    """Add the scores of a prediction and those of the training points to a record.
+
+    Raises CellError if one is not finite or impossible.
+    """
     X, y = dataset.X, dataset.y
-    scores = scoring.score(prediction, y[split.test]) | _training_scores(method, X[split.train], y[split.train])
+    scores = {**scoring.score(prediction, y[split.test]), **training}
     record.row |= scores
     wrong = [name for name, value in scores.items() if not math.isfinite(value)]
     if wrong:
@@ -110,9 +124,6 @@ def _score(record: Record, job: Job, dataset: Dataset, split: Split, prediction:
     by_row = scoring.by_row(prediction, y[split.test])
     record.row |= _tail_scores(by_row, X[split.train], X[split.test])
     record.notes |= row_scores.note(by_row)
-    grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
-    if grid is not None:
-        record.notes["curve"] = grid
 
 
 def _refuse_impossible(record: Record, scores: Mapping[str, float]) -> None:
@@ -124,10 +135,14 @@ def _refuse_impossible(record: Record, scores: Mapping[str, float]) -> None:
         raise CellError("failed", f"{'; '.join(filter(None, reasons.values()))}; the predictions are no distributions")
 
 
-def _training_scores(method: CellMethod, X: Array, y: Array) -> dict[str, float]:
-    """Return the scores of X (n, d), y (n,), computed in blocks: a mixture over all points would need much memory."""
+def _training_scores(method: CellMethod, X: Array, y: Array, known: Any) -> dict[str, float]:
+    """Return the scores of X (n, d), y (n,) from a known prediction, or computed in blocks if it is None.
+
+    A mixture over many points would need much memory.
+    """
     blocks = [slice(start, start + TRAINING_BLOCK) for start in range(0, len(y), TRAINING_BLOCK)]
-    parts = [scoring.score_training(method.predict(X[block]).prediction, y[block]) for block in blocks]
+    predictions = (method.predict(X[block]).prediction for block in blocks) if known is None else [known]
+    parts = [scoring.score_training(found, y[block]) for found, block in zip(predictions, blocks, strict=True)]
     weights = np.array([len(y[block]) for block in blocks]) / len(y)
     return scoring.joined(parts, weights)
 
@@ -166,11 +181,11 @@ def _dataset(job: Job) -> Dataset:
     return dataset
 
 
-def _refuse_changed_method(job: Job, method: CellMethod) -> None:
+def _refuse_changed_method(job: Job, opened: Opened) -> None:
     """Raise CellError if the installed version of the method differs from the planned one."""
     planned = job.cell.factors.get("version")
-    if planned is not None and (found := method.version()) != planned:
-        raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {found!r}")
+    if planned is not None and opened.version != planned:
+        raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {opened.version!r}")
 
 
 @lru_cache(maxsize=2)

@@ -9,19 +9,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ep_bench import methods
 from ep_bench.errors import one_line
-from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour
-from ep_bench.results.provenance import environment
 from ep_bench.results.selection import Wanted, matches, no_match, selection
 from ep_bench.spec import Study
-from ep_bench.types import UNCONVERGED, Cell, DatasetRef, Record, SplitScheme
+from ep_bench.types import UNCONVERGED, Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
+
+Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,87 @@ CHANGED = "changed since the plan was made"
 INFRASTRUCTURE = (KILLED, LOST, CHANGED)
 
 
+class ObjectDefault(NamedTuple):
+    """Stands for the default of an option that is no plain value."""
+
+    option: str
+
+
+@dataclass(frozen=True)
+class MethodSetup:
+    """What a process needs to know of a cell to build its method. ``copies`` are those of files sent by a run."""
+
+    use: str
+    base: str
+    options: Options
+    seed: int
+    task: Task
+    classes: int  # number of classes, 0 in regression
+    tuned: bool
+    constants: Mapping[int, float] = field(default_factory=dict)  # values of constant inputs after standardisation
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job, dataset: Dataset, copies: Mapping[str, str]) -> MethodSetup:
+        """Return the setup of a cell."""
+        return cls(
+            job.use, job.base, job.options, job.cell.seed, dataset.task, len(dataset.classes), job.tune is not None,
+            dataset.constants, copies,
+        )  # fmt: skip
+
+
+class Fitted(NamedTuple):
+    """Wall and CPU time of a fit in seconds, and its trace."""
+
+    seconds: float
+    cpu_seconds: float
+    trace: dict[str, list[float]]
+
+
+class Opened(NamedTuple):
+    """The version of a method, its provenance, and the time of compilation in seconds."""
+
+    version: str
+    provenance: dict[str, Any]
+    compile_seconds: float
+
+
+class Predicted(NamedTuple):
+    """Wall and CPU time of a prediction in seconds, and the prediction."""
+
+    seconds: float
+    cpu_seconds: float
+    prediction: Any  # an ``AnyPrediction``
+
+
+class Summary(NamedTuple):
+    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one.
+
+    A sampler with an R-hat has a criterion; if it does not meet it, it issues a warning, which the run evaluates.
+    """
+
+    notes: dict[str, Any]
+    converged: bool | None
+
+
+class Evaluation(NamedTuple):
+    """A fit, the prediction at the test inputs and, on request, at the training inputs; peak memory in MiB."""
+
+    fit: Fitted
+    test: Predicted
+    training: Any
+    summary: Summary
+    peak_mb: float
+
+
+class SentDensity(NamedTuple):
+    """What is sent of a density: means and variances (N,), and its place among the densities kept in its process."""
+
+    place: int
+    mean: Array
+    variance: Array
+
+
 def blank_record(job: AnyJob) -> Record:
     """Return the record of a cell before it is computed."""
     cell = job.cell
@@ -91,9 +172,7 @@ def blank_record(job: AnyJob) -> Record:
         "status": "ok",
         "reason": "",
     }
-    source = {"source": source_hash(job.use)} if isinstance(job, Job) and not job.external else {}
-    provenance = {**environment(), **source, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    return Record(row, dict(cell.factors), provenance)
+    return Record(row, dict(cell.factors), {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
 
 
 def fail(record: Record, status: str, reason: str, traceback: str = "") -> None:

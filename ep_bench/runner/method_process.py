@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from inspect import Parameter
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.estimator.fitting import MethodEstimator
+from ep_bench.estimator.source_code import source_hash
 from ep_bench.predictions import (
     ClassLabels,
     ClassProbabilities,
@@ -31,69 +31,23 @@ from ep_bench.predictions import (
     QuantilePrediction,
 )
 from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
-from ep_bench.processes.warm_server import RemoteObject
+from ep_bench.results.provenance import environment
 from ep_bench.runner import fit_notes
-from ep_bench.runner.jobs import Job, seed_globals
-from ep_bench.types import Array, Dataset, Task
+from ep_bench.runner.jobs import (
+    Evaluation,
+    Fitted,
+    MethodSetup,
+    ObjectDefault,
+    Opened,
+    Options,
+    Predicted,
+    SentDensity,
+    Summary,
+    seed_globals,
+)
+from ep_bench.types import Array, Task
 
-Options = Mapping[str, Any]
 _PLAIN = (Predictive, QuantilePrediction, PointPrediction, ClassProbabilities, ClassLabels)
-_FUNCTIONS = ("logpdf", "cdf", "quantile")  # of a density
-
-
-class ObjectDefault(NamedTuple):
-    """Stands for the default of an option that is no plain value."""
-
-    option: str
-
-
-@dataclass(frozen=True)
-class MethodSetup:
-    """What a process needs to know of a cell to build its method. ``copies`` are those of files sent by a run."""
-
-    use: str
-    base: str
-    options: Options
-    seed: int
-    task: Task
-    classes: int  # number of classes, 0 in regression
-    tuned: bool
-    constants: Mapping[int, float] = field(default_factory=dict)  # values of constant inputs after standardisation
-    copies: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, job: Job, dataset: Dataset, copies: Mapping[str, str]) -> MethodSetup:
-        """Return the setup of a cell."""
-        return cls(
-            job.use, job.base, job.options, job.cell.seed, dataset.task, len(dataset.classes), job.tune is not None,
-            dataset.constants, copies,
-        )  # fmt: skip
-
-
-class Fitted(NamedTuple):
-    """Wall and CPU time of a fit in seconds, and its trace."""
-
-    seconds: float
-    cpu_seconds: float
-    trace: dict[str, list[float]]
-
-
-class Predicted(NamedTuple):
-    """Wall and CPU time of a prediction in seconds, and the prediction."""
-
-    seconds: float
-    cpu_seconds: float
-    prediction: Any  # an ``AnyPrediction``
-
-
-class Summary(NamedTuple):
-    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one.
-
-    A sampler with an R-hat has a criterion; if it does not meet it, it issues a warning, which the run evaluates.
-    """
-
-    notes: dict[str, Any]
-    converged: bool | None
 
 
 class CellMethod:
@@ -105,17 +59,18 @@ class CellMethod:
         self._model: Any = None
         self._densities: list[DensityPrediction] = []  # of the current model
         self._is_class = adapters.is_target(setup.use)
+        self._is_external = self._is_class or methods.plugin(setup.use) is not None
         self._version = _version(setup.use, setup.base, json.dumps(setup.options), setup.tuned)
 
-    def version(self) -> str:
-        """Return the version of the method, as it was imported."""
-        return self._version
-
-    def load(self, variants: Sequence[Options], strict: bool) -> float:
-        """Import the modules and compile the kernels of options; return the time of compilation in seconds.
+    def open(self, variants: Sequence[Options], strict: bool) -> Opened:
+        """Import the modules and compile the kernels of options.
 
         Errors are ignored unless ``strict``: in a search they occur again in their trial, which records them.
         """
+        source = {} if self._is_external else {"source": source_hash(self._setup.use)}
+        return Opened(self._version, {**environment(), **source}, self._load(variants, strict))
+
+    def _load(self, variants: Sequence[Options], strict: bool) -> float:
         if not self._is_class:
             return load_kernels(self._setup.use, self._setup.task, variants, strict=strict)
         for options in () if strict else variants:
@@ -162,6 +117,13 @@ class CellMethod:
         prediction = self._model.predict_dist(X)
         return Predicted(perf_counter() - started, own_cpu_seconds() - cpu, prediction)
 
+    def evaluate(self, options: Options, X: Array, y: NDArray[Any], test: Array, training: bool) -> Evaluation:
+        """Build and fit a model, and predict at the test inputs (N, d), with ``training`` also at X (n, d)."""
+        self.build(options)
+        fit, found = self.fit(X, y), self.predict(test)
+        again = self.predict(X).prediction if training else None
+        return Evaluation(fit, found, again, self.summary(test), self._peak.megabytes())
+
     def summary(self, X: Array) -> Summary:
         """Return what the model states of its fit, for test inputs X (n, d)."""
         found = fit_notes.of(self._model, X) | ({} if self._is_class else fit_notes.of_fit(self._model))
@@ -172,18 +134,6 @@ class CellMethod:
     def cpu_seconds(self) -> float:
         """Return the CPU time of this process and its descendants so far."""
         return own_cpu_seconds()
-
-    def peak_mb(self) -> float:
-        """Return the peak memory of this process in MiB."""
-        return self._peak.megabytes()
-
-
-class SentDensity(NamedTuple):
-    """What is sent of a density: means and variances (N,), and its place among the densities kept in its process."""
-
-    place: int
-    mean: Array
-    variance: Array
 
 
 class ServedMethod(CellMethod):
@@ -212,29 +162,11 @@ class ServedMethod(CellMethod):
         return values
 
 
-class RemoteMethod(RemoteObject):
-    """The ``CellMethod`` of a child."""
-
-    def load(self, variants: Sequence[Options], strict: bool) -> float:
-        """Import modules and compile kernels; return the time of compilation, that in the fork server included."""
-        seconds: float = self._child.ask("load", variants, strict) + (self._child.prepared or 0.0)
-        return seconds
-
-    def predict(self, X: Array) -> Predicted:
-        """Predict at X (n, d); the functions of a density ask the child."""
-        found: Predicted = self._child.ask("predict", X)
-        if isinstance(found.prediction, SentDensity):
-            place, mean, variance = found.prediction
-            functions = {name: partial(self._child.ask, "density", place, name) for name in _FUNCTIONS}
-            density = DensityPrediction(**functions, mean=mean, variance=variance, broadcasts=True)
-            return found._replace(prediction=density)
-        return found
-
-
 def prepare() -> None:
     """Load in the fork server what most methods use, so that no cell's time includes it."""
     adapters.preload()
     methods.names()
+    environment()
 
 
 def load_kernels(use: str, task: Task, variants: Iterable[Options], *, strict: bool = False) -> float:

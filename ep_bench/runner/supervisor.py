@@ -16,22 +16,40 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ep_bench import adapters, data
+from ep_bench import data
 from ep_bench.errors import Failure
 from ep_bench.experiments.parts import ServedExperiment
+from ep_bench.predictions import DensityPrediction
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.tree import end_with_process
 from ep_bench.processes.warm_server import ChildLostError, RemoteObject, ServerLostError, WarmServer, ending
 from ep_bench.runner.cell import keep_dataset, run_cell, variants
 from ep_bench.runner.cell_limits import LimitWatch
-from ep_bench.runner.jobs import KILLED, LOST, VALUE, AnyJob, Job, PartJob, blank_record, fail
-from ep_bench.runner.method_process import MethodSetup, RemoteMethod
-from ep_bench.types import Dataset, DatasetRef, Record
+from ep_bench.runner.jobs import (
+    KILLED,
+    LOST,
+    VALUE,
+    AnyJob,
+    Evaluation,
+    Job,
+    MethodSetup,
+    Opened,
+    Options,
+    PartJob,
+    Predicted,
+    SentDensity,
+    blank_record,
+    fail,
+)
+from ep_bench.types import Array, Dataset, DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
+
+_FUNCTIONS = ("logpdf", "cdf", "quantile")  # of a density
 
 _local = threading.local()  # one supervisor per thread, because a dask worker may have several threads
 _all: list[Supervisor] = []
@@ -134,6 +152,34 @@ class Supervisor:
         self._server.stop()
 
 
+class RemoteMethod(RemoteObject):
+    """The ``CellMethod`` of a child."""
+
+    def open(self, variants: Sequence[Options], strict: bool) -> Opened:
+        """Import modules and compile kernels; the time of compilation includes that in the fork server."""
+        found: Opened = self._child.ask("open", variants, strict)
+        return found._replace(compile_seconds=found.compile_seconds + (self._child.prepared or 0.0))
+
+    def predict(self, X: Array) -> Predicted:
+        """Predict at X (n, d), in original units."""
+        found: Predicted = self._child.ask("predict", X)
+        return found._replace(prediction=self._received(found.prediction))
+
+    def evaluate(self, *arguments: Any) -> Evaluation:
+        """Build and fit a model, and predict."""
+        found: Evaluation = self._child.ask("evaluate", *arguments)
+        test = found.test._replace(prediction=self._received(found.test.prediction))
+        return found._replace(test=test, training=self._received(found.training))
+
+    def _received(self, prediction: Any) -> Any:
+        """Return a prediction; the functions of a density ask the child."""
+        if not isinstance(prediction, SentDensity):
+            return prediction
+        place, mean, variance = prediction
+        functions = {name: partial(self._child.ask, "density", place, name) for name in _FUNCTIONS}
+        return DensityPrediction(**functions, mean=mean, variance=variance, broadcasts=True)
+
+
 def _own() -> Supervisor:
     """Return the supervisor of this thread; a new one if its server has ended."""
     known: Supervisor | None = getattr(_local, "supervisor", None)
@@ -201,6 +247,8 @@ def pack(run: str, jobs: Sequence[AnyJob]) -> Payload:
 
     Files that an experiment names must be on every machine.
     """
+    from ep_bench import adapters
+
     cells = [job for job in jobs if isinstance(job, Job)]
     refs = dict.fromkeys(job.dataset for job in cells)
     datasets = {ref: data.load(ref) for ref in refs if ref.csv or not data.card(ref.name).embedded}

@@ -151,7 +151,7 @@ def long_chains() -> list[str]:
 def seed_spread(folder: str) -> list[str]:
     """Return the standard deviations of the log-likelihood over seeds and over splits."""
     study = stored_study(folder)
-    rows = pd.DataFrame([*study.rows, *study.further_seeds])
+    rows = pd.DataFrame(study.all_rows)
     body = []
     for (dataset, method), found in rows[rows["status"] == "ok"].groupby(["dataset", "method"], sort=False):
         values = seeds.scores_by_seed(found, "ll", study.lock["seeds"])

@@ -62,7 +62,7 @@ def _tables(study: StudyResults) -> Iterator[Table]:
 
 
 def _rows(study: StudyResults) -> Iterator[list[str | Item]]:
-    cells = pd.DataFrame([*study.rows, *study.further_seeds], columns=list(COLUMNS))
+    cells = pd.DataFrame(study.all_rows, columns=list(COLUMNS))
     cells = cells[cells["status"] == "ok"].assign(cpu=cpu_seconds)
     for (dataset, method), found in cells.groupby(["dataset", "method"], sort=False):
         for score, name in SCORES.items():
