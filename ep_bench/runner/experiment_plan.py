@@ -15,6 +15,7 @@ from ep_bench.experiments.parts import combined
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.results import store
+from ep_bench.results.writers import sole_writer
 from ep_bench.runner.jobs import INFRASTRUCTURE, PARTS, VALUE, AnyJob, BasePlan, PartJob, PlannedCell
 from ep_bench.spec import Study
 from ep_bench.types import Cell, Record
@@ -66,8 +67,9 @@ class ExperimentPlan(BasePlan):
             return
         study = self.study
         about = {"study": study.name, **({"accept": accepted} if (accepted := study.accept_items()) else {})}
-        with relative_to(study.path.parent):
-            if self.is_computed and store.stamps(self.folder) == self.stamps:
+        with relative_to(study.path.parent), sole_writer(self.folder):
+            is_computed = self.is_computed or self.setup.is_computed(self.folder)  # by another run, meanwhile
+            if is_computed and (not self.is_computed or store.stamps(self.folder) == self.stamps):
                 storage.update_comparison(self.setup, self.folder, about)
             elif (values := (self.whole or self).values()) is not None:
                 seconds = sum(float(row.get("fit_seconds", 0.0)) for row in self.finished.rows.values())

@@ -175,6 +175,7 @@ def load_kernels(use: str, task: Task, variants: Iterable[Options], *, strict: b
     for options in variants:
         with contextlib.nullcontext() if strict else contextlib.suppress(Exception):
             seconds += estimator.warm_up(use, options, task)
+    source_hash(use)  # is kept for the children
     return seconds
 
 

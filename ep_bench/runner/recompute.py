@@ -114,7 +114,9 @@ def experiment_differences(study: store.StudyResults, jobs: int = 1) -> list[tup
         )
     with tempfile.TemporaryDirectory() as folder:
         plan = of_stored(study, Path(folder) / "again")
-        run_plan(plan, RunOptions(jobs=jobs, quiet=True))
+        if not run_plan(plan, RunOptions(jobs=jobs, quiet=True)).complete and not (plan.folder / SUMMARY).exists():
+            reasons = [row["reason"] for row in plan.finished.rows.values() if row["status"] != "ok"]
+            raise UserError(f"it could not be computed: {next(iter(reasons), 'parts are missing')}")
         before, now = _rows(study.folder), _rows(plan.folder)
     if len(before) != len(now) or any(a.keys() != b.keys() for a, b in zip(before, now, strict=False)):
         return [("summary.csv", f"{len(before)} rows", f"{len(now)} rows", 0.0)]

@@ -35,7 +35,7 @@ def test_a_run_that_stopped_at_a_failure_can_be_continued(folder: Path) -> None:
     with cells_in_this_process():
         first = ep_bench("run", "my study.yaml", "--fail-fast", cwd=folder)
         assert "1 cells run; " in first.stdout
-        assert first.stderr.endswith("stopped at the first cell that is not ok; the same command continues\n")
+        assert first.stderr.endswith("stopped: one of the cells is not ok; the same command continues\n")
         assert "--retry-failed" not in first.stderr
         second = ep_bench("run", "my study.yaml", "--fail-fast", cwd=folder)
     assert "1 cells run; 2 failed" in second.stdout

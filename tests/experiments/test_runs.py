@@ -91,7 +91,7 @@ def test_an_interrupted_run_continues_with_the_stored_parts(
         assert run(study).returncode == 130
     status = ep_bench("status", folder_of(study))
     assert (status.returncode, fits(study)) == (3, 4)
-    assert "s: experiment, not finished: 2 parts are stored; `ep-bench run` continues" in status.stdout
+    assert "s: experiment, not finished: 2 parts ok, 0 not ok; `ep-bench run` continues" in status.stdout
     assert "3 parts, 1 to run" in ep_bench("plan", study, "--results", study.parent / "results").stdout
     again = run(study)
     assert (again.returncode, fits(study)) == (0, 6)
@@ -123,7 +123,7 @@ def test_failed_parts_are_kept_and_run_again_on_request(write: Callable[..., Pat
     study = write("Fails")
     stopped = run(study, "--fail-fast")
     assert (stopped.returncode, fits(study)) == (3, 1)
-    assert "stopped at the first cell that is not ok" in stopped.stderr
+    assert "stopped: one of the parts is not ok" in stopped.stderr
     failed = run(study)
     assert (failed.returncode, fits(study)) == (3, 3)
     assert "s: 2 parts run; 3 failed" in failed.stdout

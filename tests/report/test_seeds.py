@@ -47,8 +47,11 @@ def test_a_method_without_random_numbers_has_no_variance_due_to_the_seed() -> No
 
 
 def test_splits_with_a_missing_or_failed_fit_are_left_out() -> None:
-    cells = pd.DataFrame({"split": [0, 0, 1, 2, 2], "ll": [1.0, 2.0, 3.0, 4.0, np.nan]})
-    assert scores_by_seed(cells, "ll", 2).tolist() == [[1.0, 2.0]]
+    """The order of the rows has no effect."""
+    splits, seeds = [0, 0, 1, 2, 2, 3, 3], [7, 8, 7, 7, 8, 8, 7]
+    cells = pd.DataFrame({"split": splits, "study_seed": seeds, "ll": [1.0, 2.0, 3.0, 4.0, np.nan, 6.0, 5.0]})
+    assert scores_by_seed(cells, "ll", 2).tolist() == [[1.0, 2.0], [5.0, 6.0]]
+    assert scores_by_seed(cells, "ll", 3).shape == (0, 3)
 
 
 def test_the_report_of_a_study_with_seeds(tmp_path: Path) -> None:

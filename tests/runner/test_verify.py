@@ -26,7 +26,7 @@ from ep_bench.runner import recompute
 from ep_bench.runner import verify as runner
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import BasePlan, Job
-from ep_bench.runner.run import RunOptions
+from ep_bench.runner.run import RunOptions, RunOutcome
 from ep_bench.runner.verify import Sample, StoredCell, Verification, verify
 from ep_bench.types import Record
 from tests.commands import ep_bench
@@ -425,9 +425,10 @@ def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:
 def compared(monkeypatch: pytest.MonkeyPatch, stored: Path, lock: dict[str, Any] | None, summary: str) -> list[str]:
     """Return the places at which the summary of an experiment that is computed again differs."""
 
-    def run(plan: BasePlan, _: RunOptions) -> None:
+    def run(plan: BasePlan, _: RunOptions) -> RunOutcome:
         plan.folder.mkdir()
         (plan.folder / "summary.csv").write_text(summary)
+        return RunOutcome(Counter(ok=1), 1)
 
     monkeypatch.setattr(ExperimentSetup, "is_computed", lambda *_: True)
     monkeypatch.setattr(recompute, "run_plan", run)

@@ -151,9 +151,8 @@ def long_chains() -> list[str]:
 def seed_spread(folder: str) -> list[str]:
     """Return the standard deviations of the log-likelihood over seeds and over splits."""
     study = stored_study(folder)
-    rows = pd.DataFrame(study.all_rows)
     body = []
-    for (dataset, method), found in rows[rows["status"] == "ok"].groupby(["dataset", "method"], sort=False):
+    for (dataset, method), found in seeds.finished_cells(study).groupby(["dataset", "method"], sort=False):
         values = seeds.scores_by_seed(found, "ll", study.lock["seeds"])
         if len(values) > 1:
             one = seeds.spread(values)

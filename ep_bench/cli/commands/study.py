@@ -106,9 +106,9 @@ def _run(study: Study, results: Path, select: Sequence[str], **options: Any) -> 
         if outcome.ran:
             echo_lines(_untested(study))
         if outcome.stopped:
-            echo_lines(["stopped at the first cell that is not ok; the same command continues"], err=True)
+            echo_lines([f"stopped: one of the {plan.unit} is not ok; the same command continues"], err=True)
         elif not outcome.complete and not options["stored_only"]:
-            listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
+            listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the {plan.unit} that are not ok"
             echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
     return 0 if outcome.complete or options["stored_only"] else EXIT_CELLS
 

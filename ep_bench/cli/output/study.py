@@ -11,6 +11,7 @@ from ep_bench import convergence
 from ep_bench.cli.output.text import columns
 from ep_bench.experiments.storage import failures
 from ep_bench.results import store
+from ep_bench.runner.jobs import PARTS
 from ep_bench.runner.progress import clock
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def _time(seconds: float | None) -> str:
 
 def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder, and whether all planned cells are ok."""
-    if (parts := len(store.stamps(folder))) and not (folder / store.LOCK).exists():
-        return [f"{folder.name}: experiment, not finished: {parts} parts are stored; `ep-bench run` continues"], False
+    if not (folder / store.LOCK).exists() and (parts := stored_parts(folder)):
+        return [*_unfinished_lines(folder.name, parts), *_running_lines(folder)], False
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
@@ -132,6 +133,20 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     if planned:
         lines += ["", *_coverage(study, rows, planned)]
     return lines, not not_ok and not missing
+
+
+def stored_parts(folder: Path) -> list[store.Row]:
+    """Return the rows of the parts of an experiment that has no results yet."""
+    return [record.row for record in store.each_record(folder, []) if record.row["dataset"] == PARTS]
+
+
+def _unfinished_lines(name: str, parts: Sequence[store.Row]) -> Iterator[str]:
+    """Yield the state of an experiment of which some parts are finished."""
+    not_ok = [row for row in parts if row["status"] != "ok"]
+    more = "; --retry-failed runs those again that are not ok" if not_ok else ""
+    counts = f"{len(parts) - len(not_ok)} parts ok, {len(not_ok)} not ok"
+    yield f"{name}: experiment, not finished: {counts}; `ep-bench run` continues{more}"
+    yield from _not_ok_lines(not_ok)
 
 
 def _counts(name: str, rows: Sequence[store.Row], planned: int, missing: int) -> str:

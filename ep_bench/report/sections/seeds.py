@@ -20,6 +20,7 @@ from ep_bench.plotting.numbers import readable
 from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import cpu_seconds
+from ep_bench.results import store
 from ep_bench.results.store import StudyResults
 from ep_bench.types import COLUMNS, Array
 
@@ -62,8 +63,7 @@ def _tables(study: StudyResults) -> Iterator[Table]:
 
 
 def _rows(study: StudyResults) -> Iterator[list[str | Item]]:
-    cells = pd.DataFrame(study.all_rows, columns=list(COLUMNS))
-    cells = cells[cells["status"] == "ok"].assign(cpu=cpu_seconds)
+    cells = finished_cells(study).assign(cpu=cpu_seconds)
     for (dataset, method), found in cells.groupby(["dataset", "method"], sort=False):
         for score, name in SCORES.items():
             values = scores_by_seed(found, score, int(study.lock["seeds"]))
@@ -73,11 +73,17 @@ def _rows(study: StudyResults) -> Iterator[list[str | Item]]:
                        item(f"{cpu:.3g}", cpu)]  # fmt: skip
 
 
+def finished_cells(study: StudyResults) -> pd.DataFrame:
+    """Return the rows of the cells that ended ok, with the seed of the study as column ``study_seed``."""
+    seeds = {cell["cell"]: cell["factors"]["seed"] for cell in store.lock_cells(study.lock)}
+    rows = [row | {"study_seed": seeds[row["cell"]]} for row in study.all_rows if row["status"] == "ok"]
+    return pd.DataFrame(rows, columns=[*COLUMNS, "study_seed"])
+
+
 def scores_by_seed(cells: pd.DataFrame, score: str, seeds: int) -> Array:
     """Return a score (S, K) of the S splits on which all K seeds have it."""
-    columns = [part[score].to_numpy(dtype=np.float64) for _, part in cells.groupby("split")]
-    complete = [values for values in columns if len(values) == seeds and np.isfinite(values).all()]
-    return np.array(complete).reshape(len(complete), seeds)
+    table = cells.set_index(["split", "study_seed"])[score].unstack().dropna()  # noqa: PD010 one value per place
+    return table.to_numpy(dtype=np.float64) if table.shape[1] == seeds else np.empty((0, seeds))
 
 
 def spread(values: Array) -> Spread:
