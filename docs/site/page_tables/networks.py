@@ -188,7 +188,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "hmc-long": partial(chains, "bnn-sampling"),
     "hmc-length": long_chains,
     "noise-priors": noise_priors,
-    **{name: partial(seed_spread, name) for name in ("seed-spread", "seed-spread-long")},
+    "seed-spread": partial(seed_spread, "seed-spread"),
     "pbp-table-1": lambda: scores(
         ["rmse", "ll"], [Entry("pbp-table-1", "PBP")], published_rows=[("hernandez-lobato2015", "PBP")]
     ),
