@@ -71,6 +71,7 @@ build/reports/%/report.html: results/%/study.lock.json $(shell find ep_bench -ty
 figures: $(READY) build/reports/bnn-optimisation/report.html build/reports/nn-ep-convergence/report.html
 	cp build/reports/bnn-optimisation/figures/critical-difference-ll.svg docs/figures/
 	cp build/reports/nn-ep-convergence/figures/network-times-nn-ep-convergence.svg docs/figures/
+	$(BIN)/python docs/site/page_figures.py
 
 docs-tables: $(READY)
 	$(BIN)/python docs/site/write_tables.py

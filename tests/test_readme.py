@@ -115,11 +115,11 @@ def test_the_examples_of_predictions_conform(name: str, tmp_path: Path) -> None:
 def test_the_row_that_is_recomputed_by_hand_is_stored(capsys: pytest.CaptureFixture[str]) -> None:
     rows = load_results(ROOT / "results" / "pbp-table-1")
     (row,) = rows[(rows["dataset"] == "yacht") & (rows["split"] == 3)].to_dict("records")
-    page = PAGES["docs/records.md"]
+    page = PAGES["docs/trust.md"]
     code = next(block for block in blocks(page, "python") if "rmse:" in block)
     assert "split 3 of yacht" in page
-    assert f"random_state={row['seed']})" in code, "docs/records.md: copy `seed` and `rmse` of the row again"
-    assert f"# rmse: {row['rmse']!r}\n" in code, "docs/records.md: copy `seed` and `rmse` of the row again"
+    assert f"random_state={row['seed']})" in code, "docs/trust.md: copy `seed` and `rmse` of the row again"
+    assert f"# rmse: {row['rmse']!r}\n" in code, "docs/trust.md: copy `seed` and `rmse` of the row again"
     exec(compile(code, "block", "exec"), {})  # noqa: S102
     assert float(capsys.readouterr().out) == pytest.approx(row["rmse"], rel=1e-6)  # equal on the same processor
 

@@ -8,7 +8,6 @@ the committed results are those in ``build/reports/``, which ``make reports`` wr
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import Any
@@ -18,7 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from page_tables import pages, with_tables
-from reference_pages import PAGES, data_cards, method_reference, options_page, schema_page, studies_page, table
+from reference_pages import PAGES, data_cards, method_reference, options_page, schema_page, studies_page
 from tutorial_pages import tutorials
 
 DOCS = Path(__file__).parents[1]
@@ -80,12 +79,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> str:  # noqa: ARG001
-    """Complete a page: the reference of a method, exit statuses, and links to files of the repository."""
+    """Complete a page: the reference of a method, and links to files of the repository."""
     here = page.file.src_uri
     origin = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}.get(here, f"docs/{here}")
     if found := re.fullmatch(r"methods/([a-z_]+)\.md", here):
         markdown += method_reference(found[1])
-    markdown = markdown.replace("<!-- folder dates -->", _dates())
 
     def lead(link: re.Match[str]) -> str:
         image, text, target, anchor = link[1], link[2], link[3], link[4] or ""
@@ -145,16 +143,6 @@ def _in_repository(origin: str, target: str) -> str:
 def _nested_by_four(text: str) -> str:
     """Indent nested blocks of lists by four spaces instead of three, as Python-Markdown requires."""
     return re.sub(r"^(?=   )", " ", text, flags=re.MULTILINE)
-
-
-def _dates() -> str:
-    """Return the table of the dates of the last commit to each folder of results, empty without git."""
-    rows = []
-    for folder in committed_folders():
-        log = ["git", "log", "-1", "--format=%cs", "--", str(folder / "study.lock.json")]
-        done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
-        rows.append([folder.name, done.stdout.strip() or "not known"])
-    return table(["Folder", "Date of the results"], rows)
 
 
 def _outside_code(pattern: re.Pattern[str], replace: Any, text: str) -> str:

@@ -6,60 +6,23 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from committed_results import committed_folders
 from reference_pages import PAGES
 
 from ep_bench import methods
 from ep_bench.cli import cli
-from ep_bench.report.merge import cpu_seconds
 
-from .forms import NONE, of_rows, table
-from .stored import FIGURES, cells, merged, methods_of, stored_study, with_cells
-
-COPIES = ("suite",)  # of other studies' cells
-
-
-def computing_time() -> list[str]:
-    """Return the command, the finished cells, the hours and the processors of each study."""
-    body = []
-    for name in (folder.name for folder in committed_folders()):
-        if name not in COPIES:
-            command = f"`ep-bench run {name.replace('-', '_').replace('table_1', 'table1')}`"
-            body.append([f"[{name}](../results/{name})", command, *_cells_and_hours(name), _processors(name)])
-    return table(["Results", "Command", "Finished cells", "CPU hours", "Processors"], body)
-
-
-def _cells_and_hours(folder: str) -> list[str]:
-    if folder not in with_cells():
-        seconds = stored_study(folder).lock.get("seconds")
-        return ["experiment", NONE if seconds is None else _hours(seconds)]
-    rows = merged(folder).ok()
-    return [f"{len(rows):,}", _hours(float(cpu_seconds(rows).sum()))]
-
-
-def _hours(seconds: float) -> str:
-    return f"{seconds / 3600.0:.2g}" if seconds >= 36.0 else "< 0.01"
-
-
-def _processors(folder: str) -> str:
-    machines = [one.get("machine") or {} for one in (stored_study(folder).lock.get("environments") or {}).values()]
-    return "; ".join(sorted({one["processor"] for one in machines if "processor" in one})) or "not recorded"
+from .forms import Format, of_rows, table
+from .stored import FIGURES, cells, methods_of
 
 
 def peers() -> list[str]:
-    """Return CPU times of ours and of other programs in one run, and the evidences that both reach."""
-    columns = {
-        "Method": ("method", "s"), "Measured": ("what", "s"), "Other program": ("program", "s"), "Unit": ("unit", "s"),
-        "Ours": ("ours", ".3g"), "Other": ("theirs", ".3g"), "Other / ours": ("ratio", ".2g"),
-        "Evidence, ours": ("our_value", _evidence), "Evidence, other": ("their_value", _evidence),
+    """Return the ratios of the times of other programs and ours, measured in one run."""
+    columns: dict[str, tuple[str, Format]] = {
+        "Method": ("method", "s"), "Measured": ("what", "s"), "Other program": ("program", "s"),
+        "Other / ours": ("ratio", ".2g"),
     }  # fmt: skip
     rows = json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["rows"]
-    none = {"our_value": None, "their_value": None}
-    return of_rows([none | row | {"ratio": row["theirs"] / row["ours"]} for row in rows], columns)
-
-
-def _evidence(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1f}"
+    return of_rows([row | {"ratio": row["theirs"] / row["ours"]} for row in rows], columns)
 
 
 def year_like() -> list[str]:
@@ -91,7 +54,6 @@ def method_table() -> list[str]:
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
-    "computing-time": computing_time,
     "peers": peers,
     "year-like": year_like,
     "commands": commands,

@@ -1,4 +1,4 @@
-"""Tables of the findings: numbers next to print, splits with a gap, and fits and points that decide a mean."""
+"""Tables of the findings: numbers next to print, splits with a gap, and fits that decide a mean."""
 
 from __future__ import annotations
 
@@ -36,20 +36,12 @@ OWN_CODE = ("GP-", "DGP-", "VI(KW)", "SGLD")  # columns of Bui et al. from their
 CREDIBLE = 0.75  # of the lowest mean stored here
 FEWEST = 5  # splits of such a mean
 COLLAPSED = 0.95  # smallest RMSE of a collapsed fit, relative to that of Constant on the same split
-POINT = 271  # a data point of energy whose target is far from those of its neighbours, counted from 0
-DECIDED = 0.15  # nats by which the mean over the other splits differs in an entry of the table
 
 
 def pbp_details() -> list[str]:
     """Return protein and naval with the settings that give the printed rows, and with those of the text."""
     rows = [row for folder in ("pbp-table-1", "pbp-plain") for row in checked(folder)]
     return comparisons(row for name in ("protein", "naval") for row in selected(rows, dataset=name, source=PAPER))
-
-
-def exchanged_rows() -> list[str]:
-    """Return printed and computed log-likelihoods of australian and pima, as printed and exchanged."""
-    return comparisons(row for row in checked("dgp-classes") if row["dataset"] in ("australian", "pima")
-                       and row["metric"] == "ll")  # fmt: skip
 
 
 def ep_table_1() -> list[str]:
@@ -74,13 +66,13 @@ def low_errors() -> list[str]:
             continue
         best = means.loc[str(dataset)].sort_values("mean").iloc[0]
         low = part.loc[part["mean"] < CREDIBLE * best["mean"], "mean"]
-        values = f"{low.min():g} to {low.max():g}" if len(low) else NONE
-        stored = f"{best['mean']:.3g} ({best.name}, {best['count']:.0f} splits)"
-        body.append([str(dataset), stored, f"{len(low)} of {len(part)}", values])
-    return table(["Data set", "Lowest mean stored here", "Printed cells below three quarters of it", "Values"], body)
+        if len(low):
+            values = f"{low.min():g} to {low.max():g}"
+            body.append([str(dataset), f"{best['mean']:.3g} ({best.name})", f"{len(low)} of {len(part)}", values])
+    return table(["RMSE", "Lowest mean here", "Printed cells below 3/4 of it", "Values"], body)
 
 
-# Fits and points that decide a mean
+# Fits that decide a mean
 
 
 def _entries() -> list[tuple[str, str]]:
@@ -95,26 +87,9 @@ def collapsed_fits() -> list[str]:
         rows = board_cells(method, dataset)
         others = [row for row in rows if not row["rmse"] >= COLLAPSED * constant[row["split"]]]
         if method != "Constant" and len(others) < len(rows):
-            means = (with_error([row["rmse"] for row in each]) for each in (rows, others))
-            name = f"{method} {board_convergence(method, dataset).mark}".rstrip()
-            body.append([name, dataset, f"{len(rows) - len(others)} of {len(rows)}", *means])
-    return table(["Entry", "Data set", "Such fits", "RMSE, all fits", "RMSE, other fits"], body)
-
-
-def one_point() -> list[str]:
-    """Return the entries whose mean log-likelihood on energy a single data point decides."""
-    splits = data.make_splits(SplitScheme("standard"), data.load_dataset("energy"))
-    affected = {split.index for split in splits if POINT in split.test}
-    body = []
-    for method in (method for method, dataset in _entries() if dataset == "energy"):
-        rows = board_cells(method, "energy")
-        parts = (rows, [r for r in rows if r["split"] in affected], [r for r in rows if r["split"] not in affected])
-        values = [[row["ll"] for row in part] for part in parts]
-        if rows and abs(np.mean(values[2]) - np.mean(values[0])) > DECIDED:
-            name = f"{method} {board_convergence(method, 'energy').mark}".rstrip()
-            median = [row["ll_median"] for row in rows if row.get("ll_median") is not None]
-            body.append([name, *(with_error(one) for one in (*values, median))])
-    return table(["Entry", "LL, 20 splits", "The four splits", "The other splits", "At the median test point"], body)
+            means = (f"{np.mean([row['rmse'] for row in each]):.2g}" for each in (rows, others))
+            body.append([method, dataset, f"{len(rows) - len(others)}/{len(rows)}", *means])
+    return table(["Entry", "Data set", "Such fits", "RMSE, all", "RMSE, others"], body)
 
 
 # Splits with a gap
@@ -190,11 +165,9 @@ def _clear(found: dict[str, PairedComparison], sign: float) -> str:
 
 TABLES: dict[str, Callable[[], list[str]]] = {
     "pbp-details": pbp_details,
-    "exchanged-rows": exchanged_rows,
     "ep-table-1": ep_table_1,
     "low-errors": low_errors,
     "collapsed-fits": collapsed_fits,
-    "one-point": one_point,
     "gap-ll": partial(gap, "ll", "LL"),
     "gap-coverage": partial(gap, "coverage95", "95 % coverage"),
     "active-learning": partial(active_learning, "active-learning"),
