@@ -27,13 +27,13 @@ def run(
 
     Parameters
     ----------
-    study
+    study : str, Path or mapping
         A study file, the name of a study that is shipped with the package, or a mapping with the keys of a study file.
-    results
+    results : str or Path
         Folder that contains the folder of the study. Finished cells in it are not run again.
-    jobs
+    jobs : int
         Number of cells that run at a time.
-    quiet
+    quiet : bool
         Whether to print no progress.
 
     Returns
@@ -71,8 +71,16 @@ def _check_jobs(jobs: object) -> None:
 def load_results(*folders: str | Path) -> pd.DataFrame:
     """Return the finished cells of results folders, one row per cell, with the columns of ``results.csv``.
 
-    Scores are in the original units of the target, ``ll`` in nats per test point. Empty values are missing (NaN, or
-    None in columns of text). Cells of a folder whose study has changed since are left out.
+    Parameters
+    ----------
+    *folders : str or Path
+        Results folders.
+
+    Returns
+    -------
+    DataFrame
+        Scores are in the original units of the target, ``ll`` in nats per test point. Empty values are missing (NaN, or
+        None in columns of text). Cells of a folder whose study has changed since are left out.
 
     Raises
     ------

@@ -79,10 +79,14 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators : largest number of boosting iterations
-    learning_rate : step size
-    patience : iterations without a better score on the validation data after which the search ends
-    random_state : seed
+    n_estimators : int
+        Largest number of boosting iterations.
+    learning_rate : float
+        Step size.
+    patience : int
+        Iterations without a better score on the validation data after which the search ends.
+    random_state : int, optional
+        Seed.
     """
 
     version = 1

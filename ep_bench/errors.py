@@ -26,12 +26,18 @@ class UserError(Exception):
 
     Parameters
     ----------
-    problem : what is wrong
-    where : a file, or ``file:line``
-    field : the place inside the file
-    found : the value that was found
-    allowed : a sentence, or the allowed names
-    name : the wrong name; the message suggests the most similar name in ``allowed``
+    problem : str
+        What is wrong.
+    where : str, optional
+        A file, or ``file:line``.
+    field : str, optional
+        The place inside the file.
+    found : object, optional
+        The value that was found.
+    allowed : str or iterable of str, optional
+        A sentence, or the allowed names.
+    name : str, optional
+        The wrong name; the message suggests the most similar name in ``allowed``.
     """
 
     def __init__(

@@ -92,8 +92,28 @@ class DatasetInfo:
 class Dataset:
     """A data set in original units.
 
-    ``constants`` maps the index of a constant input to its value after standardisation, 0 by default. In
-    classification ``classes`` are the names of the C classes, and y holds their indices 0 to C - 1 as floats.
+    Parameters
+    ----------
+    name : str
+        Its name in studies.
+    X : ndarray of shape (N, d)
+        Inputs.
+    y : ndarray of shape (N,)
+        Targets; in classification the indices 0 to C - 1 of the classes, as floats.
+    names : tuple of str
+        Names of the inputs.
+    target : str
+        Name of the target.
+    card : object
+        Source, licence, citation and oddities.
+    checksum : str
+        SHA-256 of the file, or of the arrays.
+    task : {"regression", "classification"}
+        The task.
+    constants : mapping of int to float
+        Value of constant inputs after standardisation by their index, 0 by default.
+    classes : tuple of str
+        In classification, names of the C classes.
     """
 
     name: str
@@ -214,30 +234,47 @@ class Method:
 
     Parameters
     ----------
-    name : name in the registry
-    version : raised whenever the method's results change; part of a cell's hash
-    version_of : function of a Config, for versions that change the results of some configurations only: the newest
-        version that changed those of this configuration
-    title, paper : shown by ``ep-bench methods list`` and the report
-    density : kind of the predictive density, for the table of methods
-    tasks : the tasks that the method supports, the default first
-    config : frozen pydantic model; its fields are the method's options
-    fit : ``fit(train: Rows, config, rng) -> (state, trace)``, standardised units; classification if ``train.classes``
-        is above 0
-    fit_mean : like ``fit``, for trials of a search that are scored by RMSE: the predictive means are those of ``fit``
-        with the same ``rng``, the variances may be wrong, and it takes less time
-    predict : ``predict(state, X, rng) -> Predictive``, standardised units, noise included; in classification
-        ``predictions.ClassProbabilities`` of all ``train.classes`` classes
-    seconds : ``seconds(config, n, d)``, a rough time of one fit on one core, used by plans without timings
-    warmup : option values for the shortest fit, which compiles the kernels before timing starts
-    published : function of a Config to the columns of published tables that it corresponds to
-    latent : ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units
-    space : default search space of ``tune``, in the format of ``spec.space``
-    validated : function of a Config to the options that a fit itself chooses on validation points of its training data,
-        in words, empty for none; the leaderboard has them in the column of tuning
-    equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
-        amplify rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one
-        hidden layer), ``optimised`` or ``sampled``
+    name : str
+        Name in the registry.
+    version : int
+        Raised whenever the method's results change; part of a cell's hash.
+    title, paper : str
+        Shown by ``ep-bench methods list`` and the report.
+    tasks : tuple of {"regression", "classification"}
+        The tasks that the method supports, the default first.
+    config : type
+        Frozen pydantic model; its fields are the method's options.
+    fit : callable
+        ``fit(train: Rows, config, rng) -> (state, trace)``, standardised units; classification if ``train.classes`` is
+        above 0.
+    predict : callable
+        ``predict(state, X, rng) -> Predictive``, standardised units, noise included; in classification
+        ``ClassProbabilities`` of all ``train.classes`` classes.
+    fit_mean : callable, optional
+        Like ``fit``, for trials of a search that are scored by RMSE: the predictive means are those of ``fit`` with the
+        same ``rng``, the variances may be wrong, and it takes less time.
+    seconds : callable, optional
+        ``seconds(config, n, d)``, a rough time of one fit on one core, used by plans without timings.
+    warmup : mapping
+        Option values for the shortest fit, which compiles the kernels before timing starts.
+    published : callable, optional
+        Function of a Config to the columns of published tables that it corresponds to.
+    latent : callable, optional
+        ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units.
+    space : mapping
+        Default search space of ``tune``, in the format of ``spec.space``.
+    validated : callable, optional
+        Function of a Config to the options that a fit itself chooses on validation points of its training data, in
+        words, empty for none; the leaderboard has them in the column of tuning.
+    version_of : callable, optional
+        Function of a Config, for versions that change the results of some configurations only: the newest version that
+        changed those of this configuration.
+    equality : {"exact", "stable", "optimised", "sampled"}
+        How ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not amplify
+        rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one hidden
+        layer), ``optimised`` or ``sampled``.
+    density : str
+        Kind of the predictive density, for the table of methods.
     """
 
     name: str

@@ -39,10 +39,19 @@ def load_dataset(
 
     Parameters
     ----------
-    name : one of `ep_bench.data.names()`, or the name of a plugin's data set
-    constant_inputs : ``paper`` treats the constant input of naval as in the published results; see its card
-    irrelevant_inputs : number of inputs of uniform noise to append, the same on every call
-    target_transform : transform of the target, applied before splitting and standardisation
+    name : str
+        One of `ep_bench.data.names()`, or the name of a plugin's data set.
+    constant_inputs : {"zero", "paper"}
+        ``paper`` treats the constant input of naval as in the published results; see its card.
+    irrelevant_inputs : int
+        Number of inputs of uniform noise to append, the same on every call.
+    target_transform : {"none", "log", "square_root", "cube_root"}
+        Transform of the target, applied before splitting and standardisation.
+
+    Returns
+    -------
+    Dataset
+        Inputs ``X`` (N, d), targets ``y`` (N,), names and card.
 
     Raises
     ------

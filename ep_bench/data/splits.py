@@ -32,7 +32,19 @@ FIELDS = {
 
 
 def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
-    """Return the training and test indices of standard split ``index`` (from 0) of n data points, in the order drawn.
+    """Return the training and test indices of a standard split, in the order drawn.
+
+    Parameters
+    ----------
+    n : int
+        Number of data points.
+    index : int
+        Index of the split, from 0.
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Row indices, round(0.9 n) of them for training.
 
     Raises
     ------

@@ -114,39 +114,58 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
 
     Parameters
     ----------
-    name : a registry name; ``ep-bench methods list`` prints all
-    task : ``regression`` or ``classification``, by default regression if the method supports both
-    **options : the method's options, and ``standardize``, ``random_state`` and ``constant_inputs``, the standardised
-        values {column: value} of inputs that are constant in the training data. For classifiers also ``classes``, all
-        labels, if the training data may lack some
+    name : str
+        Name in the registry; ``ep-bench methods list`` prints all.
+    task : {"regression", "classification"}, optional
+        By default regression, if the method supports both.
+    **options
+        The method's options, and ``standardize``, ``random_state`` and ``constant_inputs``, the standardised values
+        {column: value} of inputs that are constant in the training data. For classifiers also ``classes``, all labels,
+        if the training data may lack some.
+
+    Returns
+    -------
+    MethodRegressor or MethodClassifier
+        An estimator that is not fitted. Its attributes after ``fit`` are below, in standardised units unless stated
+        otherwise; a method has those that apply to it.
 
     Attributes
     ----------
-    Available after ``fit``, in standardised units unless stated otherwise. A classifier also has ``predict_proba``,
-    whose columns are ``classes_``.
-
-    ``state_`` : the method's State, a tuple of named arrays
-    ``trace_`` : values per epoch or iteration by name (``objective``, ``noise_deviation``, ...), including the warm-up
-        of a sampler; the ``fit`` of the method documents the names
-    ``log_evidence_`` : log evidence of the standardised targets (nats), if the method has one
-    ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name; ``ep_nn``: standard deviations
-        of noise and weights; ``vi``, ``bb_alpha``, ``laplace`` and ``dropout``: ``noise_variance`` and others
-    ``n_iterations_`` : Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations
-    ``converged_`` : methods with a criterion: whether the fit met it
-    ``criterion_`` : ``ep_nn``: criterion of convergence that the fit met, empty if none
-    ``start_evidences_`` : ``laplace``, ``ep_nn``, ``vi``: log evidence or bound (nats) of each start, -inf if it failed
-    ``site_precisions_`` : ``gp_t`` except with ``mcmc``: precisions (n,) of the likelihood terms
-    ``jitter_`` : sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element
-    ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. ``hmc`` has ``log_joint`` (nats),
-        ``noise_deviation`` and ``prior_deviation`` (``prior_deviation_1`` etc. for several groups of weights), ``sgld``
-        has ``noise_deviation``, ``gp_t`` has ``log_joint`` and the sampled hyperparameters. All have ``prediction``,
-        the monitored prediction with the largest R-hat. Diagnostics monitor 32 training inputs and 32 midpoints
-        between training inputs. Long chains are thinned to 2,000 draws
-    ``diagnostics_`` : samplers: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
-        ``predictions`` (the worst monitored input). They are absent if a quantity is constant or there are too few
-        draws; if all predictions are constant, their R-hat is 100. ``hmc`` also has ``divergences`` and ``gradients``
-        (sums over chains), ``acceptance`` and ``step_size`` (means); ``gp_t`` has ``factorisations`` of covariances
-        (sum)
+    state_ : tuple
+        The method's State, a tuple of named arrays.
+    trace_ : dict of list
+        Values per epoch or iteration by name (``objective``, ``noise_deviation``, ...), including the warm-up of a
+        sampler; the ``fit`` of the method documents the names.
+    log_evidence_ : float
+        Log evidence of the standardised targets (nats).
+    hyperparameters_ : dict
+        Gaussian processes: learned and fixed hyperparameters by name; ``ep_nn``: standard deviations of noise and
+        weights; ``vi``, ``bb_alpha``, ``laplace`` and ``dropout``: ``noise_variance`` and others.
+    n_iterations_ : int
+        Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations.
+    converged_ : bool or None
+        Methods with a criterion: whether the fit met it.
+    criterion_ : str
+        ``ep_nn``: criterion of convergence that the fit met, empty if none.
+    start_evidences_ : ndarray
+        ``laplace``, ``ep_nn``, ``vi``: log evidence or bound (nats) of each start, -inf if it failed.
+    site_precisions_ : ndarray of shape (n,)
+        ``gp_t`` except with ``mcmc``: precisions of the likelihood terms.
+    jitter_ : float
+        Sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element.
+    chains_ : dict of ndarray of shape (chains, draws)
+        Samplers: draws after warm-up by name, thinned to 2,000. ``hmc`` has ``log_joint`` (nats), ``noise_deviation``
+        and ``prior_deviation`` (``prior_deviation_1`` etc. for several groups of weights), ``sgld`` has
+        ``noise_deviation``, ``gp_t`` has ``log_joint`` and the sampled hyperparameters. All have ``prediction``, the
+        monitored prediction with the largest R-hat. Diagnostics monitor 32 training inputs and 32 midpoints between
+        training inputs.
+    diagnostics_ : dict of float
+        Samplers: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of ``predictions`` (the worst
+        monitored input). They are absent if a quantity is constant or there are too few draws; if all predictions are
+        constant, their R-hat is 100. ``hmc`` also has ``divergences`` and ``gradients`` (sums over chains),
+        ``acceptance`` and ``step_size`` (means); ``gp_t`` has ``factorisations`` of covariances (sum).
+    classes_ : ndarray of shape (C,)
+        Classifiers: the labels of the columns of ``predict_proba``.
 
     Raises
     ------

@@ -27,9 +27,17 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : (n, d) inputs
-        y : (n,) targets
-        extra : passed to the method's own ``fit``; PBP has ``start`` and ``orders``
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+        **extra
+            Passed to the method's own ``fit``; PBP has ``start`` and ``orders``.
+
+        Returns
+        -------
+        MethodRegressor
+            The estimator itself.
 
         Raises
         ------

@@ -36,8 +36,10 @@ class ClassProbabilities(_Classes):
 
     Parameters
     ----------
-    probabilities : (N, C) array, non-negative; the sum of each row is 1 up to 1e-5, and each row is divided by its sum
-    classes : (C,) labels of any type; by default the indices 0 to C - 1
+    probabilities : array-like of shape (N, C)
+        Non-negative; the sum of each row is 1 up to 1e-5, and each row is divided by its sum.
+    classes : array-like of shape (C,), optional
+        Labels of any type; by default the indices 0 to C - 1.
 
     Raises
     ------
@@ -87,8 +89,10 @@ class ClassLabels(_Classes):
 
     Parameters
     ----------
-    values : (N,) class indices
-    classes : (C,) labels
+    values : array-like of shape (N,)
+        Class indices.
+    classes : array-like of shape (C,)
+        Labels.
     """
 
     def __init__(self, values: ArrayLike, classes: ArrayLike) -> None:

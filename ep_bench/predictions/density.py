@@ -16,10 +16,14 @@ class DensityPrediction:
 
     Parameters
     ----------
-    logpdf, cdf : functions of points (N,), one per observation, to (N,)
-    mean, variance : (N,) arrays; a variance of nan, which does not exist, becomes inf
-    quantile : function of a probability in (0, 1) to (N,); if None, the cdf is inverted by bisection
-    broadcasts : whether ``cdf`` also maps K points per observation, (K, N), to (K, N)
+    logpdf, cdf : callable
+        Functions of points (N,), one per observation, to (N,).
+    mean, variance : array-like of shape (N,)
+        Moments; a variance of nan, which does not exist, becomes inf.
+    quantile : callable, optional
+        Function of a probability in (0, 1) to (N,); if None, the cdf is inverted by bisection.
+    broadcasts : bool
+        Whether ``cdf`` also maps K points per observation, (K, N), to (K, N).
 
     Raises
     ------

@@ -24,11 +24,15 @@ class Predictive:
 
     Parameters
     ----------
-    weights : (S,) array, non-negative, with sum 1
-    means : (S, N) array
-    variances : (S, N) array, in the squared unit of the means
-    beyond : variance that is added to that of the mixture, in the same unit, if the mixture approximates a distribution
-        with heavier tails; inf if that distribution has no variance, such as a Student-t with 2 degrees of freedom
+    weights : array-like of shape (S,)
+        Non-negative, with sum 1.
+    means : array-like of shape (S, N)
+        Means of the components.
+    variances : array-like of shape (S, N)
+        Variances of the components, in the squared unit of the means.
+    beyond : float
+        Variance that is added to that of the mixture, in the same unit, if the mixture approximates a distribution with
+        heavier tails; inf if that distribution has no variance, such as a Student-t with 2 degrees of freedom.
 
     Raises
     ------

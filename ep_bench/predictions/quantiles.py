@@ -23,9 +23,12 @@ class QuantilePrediction:
 
     Parameters
     ----------
-    levels : (Q,) array, ascending, strictly between 0 and 1
-    values : (Q, N) array, the quantiles of each level
-    points : (N,) array of the method's own means, or None
+    levels : array-like of shape (Q,)
+        Ascending, strictly between 0 and 1.
+    values : array-like of shape (Q, N)
+        The quantiles of each level.
+    points : array-like of shape (N,), optional
+        The method's own means.
 
     Raises
     ------

@@ -1,13 +1,15 @@
-"""Tables of costs, of the commands and of the methods."""
+"""Tables of costs, of the commands, of the public names and of the methods."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
 from reference_pages import PAGES
 
+import ep_bench
 from ep_bench import methods
 from ep_bench.cli import cli
 
@@ -45,6 +47,14 @@ def commands() -> list[str]:
     return table(["Command", "Purpose"], body)
 
 
+def public_names() -> list[str]:
+    """Return the public names of the package with their parameters and the first line of their docstrings."""
+    found = {name: getattr(ep_bench, name) for name in sorted(ep_bench.__all__) if not name.startswith("_")}
+    body = [[f"`{name}({', '.join(inspect.signature(one).parameters)})`", (one.__doc__ or "").partition("\n")[0]]
+            for name, one in found.items()]  # fmt: skip
+    return table(["Name", "Purpose"], body)
+
+
 def method_table() -> list[str]:
     """Return the methods of the registry, linked to their pages."""
     found = {name: methods.get(name) for name in methods.REGISTRY}
@@ -58,4 +68,5 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "year-like": year_like,
     "commands": commands,
     "methods": method_table,
+    "public-names": public_names,
 }
