@@ -108,8 +108,8 @@ class Dataset:
         Source, licence, citation and oddities.
     checksum : str
         SHA-256 of the file, or of the arrays.
-    task : {"regression", "classification"}
-        The task.
+    task : str
+        ``regression`` or ``classification``.
     constants : mapping of int to float
         Value of constant inputs after standardisation by their index, 0 by default.
     classes : tuple of str
@@ -240,7 +240,7 @@ class Method:
         Raised whenever the method's results change; part of a cell's hash.
     title, paper : str
         Shown by ``ep-bench methods list`` and the report.
-    tasks : tuple of {"regression", "classification"}
+    tasks : tuple of str
         The tasks that the method supports, the default first.
     config : type
         Frozen pydantic model; its fields are the method's options.
@@ -269,7 +269,7 @@ class Method:
     version_of : callable, optional
         Function of a Config, for versions that change the results of some configurations only: the newest version that
         changed those of this configuration.
-    equality : {"exact", "stable", "optimised", "sampled"}
+    equality : str
         How ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not amplify
         rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one hidden
         layer), ``optimised`` or ``sampled``.

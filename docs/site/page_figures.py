@@ -21,6 +21,7 @@ from ep_bench.plotting.style import STYLE, finish, write_picture
 from ep_bench.report.leaderboard import LeaderboardRow
 
 COLOURS = {NETWORKS: "#0072B2", PROCESSES: "#D55E00", DEEP: "#009E73", OTHER: "#666666"}
+WIDTH = 4.8  # inches, readable on a phone
 NOT_CONVERGED = "not converged on some splits"
 BEST = 20  # entries of the figure of ranks
 SHOWN = "Ensemble; Ensemble adversarial; HMC-1; FITC-50; DGP-2-50, cosine; GP; SGPR-100; LA-full; VI-1; Dropout-1; BP-1"
@@ -39,13 +40,13 @@ def _point(ax: Axes, x: float, y: float, row: LeaderboardRow, colour: str) -> No
     ax.plot(x, y, "o", color=colour, markerfacecolor=face, markersize=5, clip_on=False)
 
 
-def _legend(ax: Axes, families: Sequence[str], place: str) -> None:
+def _legend(figure: Figure, families: Sequence[str]) -> None:
     found = [family for family in FAMILIES if family in families]
     handles = [Line2D([], [], marker="o", linestyle="", color=COLOURS[family], label=family) for family in found]
     hollow = Line2D(
         [], [], marker="o", linestyle="", color="0.3", markerfacecolor="white", label="not converged on some splits"
     )
-    ax.legend(handles=[*handles, hollow], frameon=False, loc=place, fontsize=7)
+    figure.legend(handles=[*handles, hollow], frameon=False, loc="outside lower center", ncols=2, fontsize=7)
 
 
 def rank_intervals() -> Picture:
@@ -53,7 +54,7 @@ def rank_intervals() -> Picture:
     everything = list(ranked("ll").values())
     rows, families = everything[:BEST], _families()
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 0.5 + 0.17 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 0.9 + 0.17 * len(rows)), layout="constrained")
         ax = figure.subplots()
         for place, row in enumerate(rows):
             colour = COLOURS[families[row.method]]
@@ -61,8 +62,8 @@ def rank_intervals() -> Picture:
             _point(ax, row.rank, place, row, colour)
         ax.set_yticks(range(len(rows)), [row.method for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0.5, len(everything) + 0.5))
-        ax.set_xlabel("average rank by test log-likelihood and its interval   (better: left)")
-        _legend(ax, [families[row.method] for row in rows], "upper right")
+        ax.set_xlabel("average rank by log-likelihood, interval   (better: left)")
+        _legend(figure, [families[row.method] for row in rows])
     return finish(figure, "leaderboard-ranks", "")
 
 
@@ -71,7 +72,7 @@ def loss_and_time() -> Picture:
     families = _families()
     rows = [row for row in ranked("ll").values() if row.seconds > 0.0 and families[row.method] != OTHER]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         ax = figure.subplots()
         for row in rows:
             _point(ax, row.seconds, row.loss, row, COLOURS[families[row.method]])
@@ -82,9 +83,9 @@ def loss_and_time() -> Picture:
         log_axis(ax)
         ax.set_ylim(0.9, -0.05)
         plain_ticks(ax.yaxis)
-        ax.set_xlabel("median CPU seconds of a fit, search included   (cheaper: left)")
+        ax.set_xlabel("median CPU seconds of a fit   (cheaper: left)")
         ax.set_ylabel("mean loss in nats   (better: up)")
-        _legend(ax, [families[row.method] for row in rows], "upper left")
+        _legend(figure, [families[row.method] for row in rows])
     return finish(figure, "leaderboard-cost", "")
 
 
@@ -103,11 +104,11 @@ def energy_by_split() -> Picture:
     splits = sorted(next(iter(cells.values())))
     values = np.array([[found.get(split, np.nan) for split in splits] for found in cells.values()])
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 2.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 2.6), layout="constrained")
         ax = figure.subplots()
         drawn = ax.imshow(values, cmap="viridis", vmin=LOWEST, vmax=0.0, aspect="auto")
         ax.set_yticks(range(len(cells)), list(cells))
-        ax.set_xticks(range(len(splits)), [str(split) for split in splits])
+        ax.set_xticks(range(len(splits)), [str(split) for split in splits], fontsize=6.5)
         ax.set_xlabel("standard split of energy")
         figure.colorbar(drawn, label="log-likelihood, nats", extend="both")
     return finish(figure, "energy-splits", "")

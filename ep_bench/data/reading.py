@@ -41,12 +41,12 @@ def load_dataset(
     ----------
     name : str
         One of `ep_bench.data.names()`, or the name of a plugin's data set.
-    constant_inputs : {"zero", "paper"}
-        ``paper`` treats the constant input of naval as in the published results; see its card.
+    constant_inputs : str
+        ``zero``, or ``paper``, which treats the constant input of naval as in the published results; see its card.
     irrelevant_inputs : int
         Number of inputs of uniform noise to append, the same on every call.
-    target_transform : {"none", "log", "square_root", "cube_root"}
-        Transform of the target, applied before splitting and standardisation.
+    target_transform : str
+        ``none``, ``log``, ``square_root`` or ``cube_root`` of the target, applied before splitting and standardisation.
 
     Returns
     -------

@@ -116,8 +116,8 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
     ----------
     name : str
         Name in the registry; ``ep-bench methods list`` prints all.
-    task : {"regression", "classification"}, optional
-        By default regression, if the method supports both.
+    task : str, optional
+        ``regression`` or ``classification``, by default regression if the method supports both.
     **options
         The method's options, and ``standardize``, ``random_state`` and ``constant_inputs``, the standardised values
         {column: value} of inputs that are constant in the training data. For classifiers also ``classes``, all labels,

@@ -44,11 +44,11 @@ def top() -> list[str]:
     """Return the first entries by log-likelihood over all data sets, with the intervals of their ranks."""
     rows = list(ranked("ll").values())
     body = [
-        [_position(row, rows), row.method, f"{row.rank:.1f}", f"{row.low:.1f} to {row.high:.1f}", f"{row.loss:.2f}",
-         f"{row.seconds:.2g}", _converged(row.converged)]
+        [_position(row, rows), row.method, f"{row.rank:.1f}", f"{row.low:.1f} to {row.high:.1f}", f"{row.seconds:.2g}",
+         _converged(row.converged)]
         for row in rows[:TOP]
     ]  # fmt: skip
-    return table(["#", "Entry", "Average rank", "Interval", "Loss, nats", "CPU s", "Converged"], body)
+    return table(["#", "Entry", "Rank", "Interval", "CPU s", "Converged"], body)
 
 
 def _position(row: LeaderboardRow, rows: Sequence[LeaderboardRow]) -> str:
