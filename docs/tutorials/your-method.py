@@ -87,5 +87,5 @@
 # A failed cell has a `status` and a `reason` and does not stop the others. After a correction, run
 # `ep-bench run mine.yaml --retry-failed`. A change of the file makes its own cells stale; the next run computes them again.
 #
-# Next: [other kinds of prediction](../own-methods.md#kinds-of-prediction), [tuning](../tuning.md), and how to
-# [publish the results](../publish-results.md).
+# Next: [other kinds of prediction](../own-methods.md#kinds-of-prediction), [tuning](../studies.md#tuning), and how to
+# [publish the results](../results.md#publish-your-own).
