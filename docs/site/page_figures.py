@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from page_tables.leaderboard import ranked
+from page_tables.leaderboard import LeaderboardRow, ranked
 from page_tables.stored import FIGURES, board, board_cells
 
 from ep_bench.convergence import DAGGER
@@ -18,7 +18,6 @@ from ep_bench.plotting.method_style import DEEP, FAMILIES, NETWORKS, OTHER, PROC
 from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish, write_picture
-from ep_bench.report.leaderboard import LeaderboardRow
 
 COLOURS = {NETWORKS: "#0072B2", PROCESSES: "#D55E00", DEEP: "#009E73", OTHER: "#666666"}
 WIDTH = 4.8  # inches, readable on a phone
