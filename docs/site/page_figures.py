@@ -80,7 +80,7 @@ def loss_and_time() -> Picture:
             side = "right" if row.seconds > 1.0 else "left"
             ax.annotate(row.method, (row.seconds, row.loss), place, textcoords="offset points", ha=side, fontsize=7.5)
         log_axis(ax)
-        ax.set_ylim(0.9, -0.05)
+        ax.invert_yaxis()
         plain_ticks(ax.yaxis)
         ax.set_xlabel("median CPU seconds of a fit   (cheaper: left)")
         ax.set_ylabel("mean loss in nats   (better: up)")
