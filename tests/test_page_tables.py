@@ -32,7 +32,7 @@ def test_the_tables_are_those_of_the_results(generator: ModuleType) -> None:
 
 
 def test_a_planted_number_is_found(generator: ModuleType) -> None:
-    text = (DOCS / "networks.md").read_text()
-    planted = text.replace("| PBP-1 | 2", "| PBP-1 | 3", 1)
+    text = (DOCS / "methods" / "pbp.md").read_text()
+    planted = text.replace("| boston | 455 | -2", "| boston | 455 | -3", 1)
     assert planted != text
     assert generator.with_tables(planted) == text

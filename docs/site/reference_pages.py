@@ -6,20 +6,15 @@ import inspect
 import json
 import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any
-
-from committed_results import committed_folders
 
 from ep_bench import estimator, experiments, methods
 from ep_bench import options as option_descriptions
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.data.cards import Card, built_in_card, card_names
-from ep_bench.results import store
 from ep_bench.spec.schema import study_schema
 
 
@@ -76,17 +71,15 @@ PAGES = {
 
 
 def method_reference(name: str) -> str:
-    """Return the generated sections of the page of a method: model, deviations, cost and options."""
+    """Return the generated sections of the page of a method: model, deviations in detail, and options."""
     names = [method for method, page in PAGES.items() if page == name]
     parts = []
     for one in names:
         model, deviations = _docstring(one)
         of = f" of {one}" if len(names) > 1 else ""
         parts.append(f"\n\n## Model and equations{of}\n\n{model}\n")
-        parts.append(
-            f"\n## Deviations from the paper{of}\n\n" + ("\n".join(f"- {d}" for d in deviations) or "None.") + "\n"
-        )
-        parts.append(f"\n## Cost{of}\n\n{_cost(one)}")
+        if deviations:
+            parts.append(f"\n## Deviations in detail{of}\n\n" + "\n".join(f"- {each}" for each in deviations) + "\n")
         parts.append(f"\n## Options{of}\n\n{option_table(methods.get(one).config, estimator.COMMON_OPTIONS)}")
     return "".join(parts)
 
@@ -115,46 +108,6 @@ def _escaped(block: str) -> str:
     """Escape characters that Markdown would interpret, outside inline code."""
     parts = re.split(r"(``.*?``)", block, flags=re.DOTALL)
     return "".join(part if i % 2 else re.sub(r"([*_<])", r"\\\1", part) for i, part in enumerate(parts))
-
-
-def _cost(name: str) -> str:
-    """Return the seconds of the stored fits of a method: median, minimum and maximum by data set."""
-    seconds = _fit_seconds().get(name)
-    if not seconds:
-        return "No stored results have times of this method.\n"
-    rows = [
-        [entry, dataset, folder, str(len(times)), f"{median(times):.3g}{star}", f"{min(times):.3g} to {max(times):.3g}"]
-        for (folder, entry, dataset, star), times in seconds.items()
-    ]
-    return (
-        "CPU seconds of one fit, with the search for options if the entry is tuned, from the rows in `results/`. "
-        "A star (*) means wall times: rows of older versions have no CPU times. "
-        "The lock file of each folder names the machines. [Performance](../performance.md) describes them.\n\n"
-        + table(["Entry", "Data set", "Folder", "Fits", "Median", "Range"], rows)
-    )
-
-
-_SECONDS: dict[str, dict[tuple[str, str, str, str], list[float]]] = {}
-
-
-def _fit_seconds() -> dict[str, dict[tuple[str, str, str, str], list[float]]]:
-    """Return the seconds of finished fits by method of the registry, then folder, entry, data set and star.
-
-    The star marks wall times, of rows without CPU times.
-    """
-    if not _SECONDS:
-        for folder in committed_folders():
-            study = store.read_intact(folder)
-            use = {group["method"]: group["factors"]["method"] for group in study.lock.get("groups", ())}
-            for row in study.rows:
-                star = "" if row.get("fit_cpu_seconds") is not None else "\\*"
-                kind = "" if star else "cpu_"
-                if row["status"] == "ok" and row.get(f"fit_{kind}seconds") is not None:
-                    seconds = row[f"fit_{kind}seconds"] + (row.get(f"tune_{kind}seconds") or 0.0)
-                    method = str(use.get(row["method"]))
-                    place = (folder.name, row["method"], row["dataset"], star)
-                    _SECONDS.setdefault(method, defaultdict(list))[place].append(seconds)
-    return _SECONDS
 
 
 # Keys of a study

@@ -1,7 +1,7 @@
 """The tables of README and documentation, from the committed results.
 
 A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. Sentences are written by
-people. Each module has the tables of one topic; all of them have one of the forms in ``forms.py``.
+people. Each module has the tables of one topic.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import costs, findings, leaderboard, networks, processes, verdicts
+from . import costs, findings, leaderboard, method_scores, settings, verdicts
 from .stored import DOCS, ROOT
 
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)*)")
-TOPICS = (costs, findings, leaderboard, networks, processes, verdicts)
+TOPICS = (costs, findings, leaderboard, method_scores, settings, verdicts)
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from typing import Any
 
 from reference_pages import PAGES
 
@@ -13,31 +12,15 @@ import ep_bench
 from ep_bench import methods
 from ep_bench.cli import cli
 
-from .forms import Format, of_rows, table
-from .stored import FIGURES, cells, methods_of
+from .forms import table
+from .stored import FIGURES
 
 
 def peers() -> list[str]:
     """Return the ratios of the times of other programs and ours, measured in one run."""
-    columns: dict[str, tuple[str, Format]] = {
-        "Method": ("method", "s"), "Measured": ("what", "s"), "Other program": ("program", "s"),
-        "Other / ours": ("ratio", ".2g"),
-    }  # fmt: skip
     rows = json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["rows"]
-    return of_rows([row | {"ratio": row["theirs"] / row["ours"]} for row in rows], columns)
-
-
-def year_like() -> list[str]:
-    """Return time, memory and scores on the generated set of the size of year."""
-    rows: list[dict[str, Any]] = []
-    for method in methods_of("year-like"):
-        rows += cells("year-like", method, "year-like")
-    columns = {
-        "Entry": ("method", "s"), "Wall s, fit": ("fit_seconds", ".3g"), "CPU s, fit": ("fit_cpu_seconds", ".3g"),
-        "CPU s, predictions": ("predict_cpu_seconds", ".3g"), "Peak memory, MB": ("peak_mb", ".0f"),
-        "RMSE": ("rmse", ".2f"), "LL": ("ll", ".3f"),
-    }  # fmt: skip
-    return of_rows(rows, columns)
+    body = [[row["method"], row["what"], row["program"], f"{row['theirs'] / row['ours']:.2g}"] for row in rows]
+    return table(["Method", "Measured", "Other program", "Other / ours"], body)
 
 
 def commands() -> list[str]:
@@ -65,7 +48,6 @@ def method_table() -> list[str]:
 
 TABLES: dict[str, Callable[[], list[str]]] = {
     "peers": peers,
-    "year-like": year_like,
     "commands": commands,
     "methods": method_table,
     "public-names": public_names,

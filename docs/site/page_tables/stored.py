@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -138,11 +137,6 @@ def convergence(folder: str, method: str, dataset: str) -> ConvergedSplits:
     return merged(folder).convergence.get((method, dataset), ConvergedSplits())
 
 
-def board_convergence(method: str, *datasets: str) -> ConvergedSplits:
-    """Return the counts of converged splits of an entry of the leaderboard over data sets."""
-    return sum((board().convergence.get((method, d), ConvergedSplits()) for d in datasets), ConvergedSplits())
-
-
 def rows_of(path: Path) -> tuple[TextRow, ...]:
     """Return the rows of a CSV file as text."""
     return tuple(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
@@ -157,17 +151,6 @@ def selected(rows: Sequence[TextRow], **wanted: str) -> list[TextRow]:
 def checked(folder: str) -> tuple[TextRow, ...]:
     """Return the rows of check.csv of a folder."""
     return rows_of(RESULTS / folder / "check.csv")
-
-
-def summary(folder: str) -> tuple[TextRow, ...]:
-    """Return the rows of the summary of an experiment."""
-    return rows_of(RESULTS / folder / "summary.csv")
-
-
-@cache
-def curves(folder: str) -> dict[str, Any]:
-    """Return the curves of a study."""
-    return dict(json.loads((RESULTS / folder / "curves.json").read_text(encoding="utf-8")))
 
 
 def printed(source: str, method: str, dataset: str, metric: str) -> str:
