@@ -70,7 +70,7 @@ def judge(row: Mapping[Any, Any]) -> Convergence:
     """
     reason = row.get("reason")
     warned = isinstance(reason, str) and reason.startswith(UNCONVERGED)
-    r_hat = _number(row.get("r_hat"))
+    r_hat = number(row.get("r_hat"))
     if not math.isnan(r_hat):
         if r_hat > NEARLY or (warned and "R-hat" not in str(reason)):
             return "not"
@@ -87,7 +87,7 @@ def count(rows: Iterable[Mapping[Any, Any]]) -> ConvergedSplits:
     return ConvergedSplits(found["converged"], found["nearly"], found["not"])
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
     """Return an entry of results.csv as a number, NaN if it is empty."""
     try:
         return float(value)

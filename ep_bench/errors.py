@@ -172,15 +172,11 @@ class Failure:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return type and message of an error, also if the error cannot be converted to a text."""
-    name = type.__dict__["__name__"].__get__(type(error))
-    try:
-        text = str(error)
-    except BaseException as second:  # noqa: BLE001 a method may define any exception
-        return f"{name}; its message cannot be shown: {type(second).__name__}"
+    """Return type and message of an error."""
+    name, text = type(error).__name__, str(error)
     if isinstance(error, UserError | CellError):
         return text
-    return f"{name}: {text}" if text else str(name)
+    return f"{name}: {text}" if text else name
 
 
 def traceback_of(error: BaseException) -> str:

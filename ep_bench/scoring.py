@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.crps import PANELS, crps, is_dense
+from ep_bench.crps import crps, is_dense
 from ep_bench.predictions import (
     AnyPrediction,
     Classification,
@@ -28,7 +28,6 @@ from ep_bench.types import Array
 LEVELS = (50, 90, 95)
 _NEED_FINITE_STD = frozenset({"ll_gaussian", "crps", *(f"width{level}" for level in LEVELS)})
 _INTERVAL_TAILS = tuple((1.0 - level / 100.0) / 2.0 for level in LEVELS)
-NEEDED_LEVELS = (*PANELS, *_INTERVAL_TAILS, *(1.0 - tail for tail in _INTERVAL_TAILS))  # quantiles that scores use
 
 
 def load() -> None:

@@ -18,7 +18,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,13 +97,13 @@ def search(
             outside_space = number == 0 and bool(outside)
             sampler.record(None if trial["score"] is None or outside_space else sign * trial["score"])
             if trial["score"] is not None and (best is None or sign * trial["score"] > sign * done[best]["score"]):
-                best, chosen = number, _copy(options)
+                best, chosen = number, copy.deepcopy(options)
     return SearchResult(done, best, chosen)
 
 
 def _trial(evaluate: Evaluate, options: Mapping[str, Any], score: str) -> dict[str, Any]:
     started = time.perf_counter()
-    value, reason = evaluate(_copy(options))
+    value, reason = evaluate(copy.deepcopy(options))
     if value is not None and not math.isfinite(value):
         value, reason = None, f"non-finite {score}"
     seconds = round(time.perf_counter() - started, 6)
@@ -217,15 +217,6 @@ def _parameter(kind: str, values: list[Any], value: Any) -> Any:
 def _same(first: Any, second: Any) -> bool:
     """Return whether two plain values are the same option: 1 equals 1.0, but not true."""
     return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
-
-
-def _copy(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy, which a method may modify; an object that cannot be copied is passed on."""
-    copied = dict(options)
-    for name, value in options.items():
-        with suppress(Exception):
-            copied[name] = copy.deepcopy(value)
-    return copied
 
 
 def _plain(value: Any) -> Any:

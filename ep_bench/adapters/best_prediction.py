@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
-from ep_bench.adapters.targets import distributions, parameters
+from ep_bench.adapters.targets import distributions
 from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
 from ep_bench.types import Array
 
@@ -25,8 +26,7 @@ def preload() -> None:
 
     For a process that others are forked from.
     """
-    for name in ("sklearn.compose", "sklearn.pipeline"):
-        importlib.import_module(name)
+    importlib.import_module("sklearn.pipeline")
     distributions()
 
 
@@ -112,25 +112,12 @@ def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
 
 
 def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
-    """Call ``predict(X, return_std=True)`` as for Gaussian models of scikit-learn, also if the signature is unknown."""
-    from sklearn.compose import TransformedTargetRegressor
-
+    """Call ``predict(X, return_std=True)`` as for Gaussian models of scikit-learn."""
     ask = bound_method(model, "predict")
-    # A TransformedTargetRegressor passes return_std on and fails on the pair; its standard deviation would be wrong.
-    if ask is None or isinstance(model, TransformedTargetRegressor):
+    if ask is None or not accepts(ask, "return_std"):
         return None
-    known = parameters(ask)
-    if known is not None and "return_std" not in known:
-        return None
-    try:
-        found = ask(X, return_std=True)
-    except TypeError as error:
-        if known is not None or "return_std" not in str(error):
-            raise  # the error is not about return_std, so it is a failure of the model
-        return None
+    found = ask(X, return_std=True)
     if not isinstance(found, tuple | list) or len(found) != 2:
-        if known is None:
-            return None
         kind = type(found).__name__
         raise ValueError(f"predict(X, return_std=True) returned {kind}, expected means and standard deviations")
     mean, std = _vector(found[0], n, "mean"), _vector(found[1], n, "standard deviation")
@@ -145,7 +132,7 @@ def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
         return None
     levels = list(ASKED_LEVELS)
     try:
-        found = ask(X, alpha=levels) if "alpha" in (parameters(ask) or {}) else ask(X, levels)
+        found = ask(X, alpha=levels) if accepts(ask, "alpha") else ask(X, levels)
     except NotImplementedError:
         return None
     return _quantiles(model, X, n, found, "predict_quantiles")
@@ -153,18 +140,15 @@ def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
 
 def _quantile_option(model: Any, X: Any, n: int) -> Prediction | None:
     ask = bound_method(model, "predict")
-    if ask is None or "quantiles" not in (parameters(ask) or {}):
+    if ask is None or not accepts(ask, "quantiles"):
         return None
-    found = ask(X, quantiles=list(ASKED_LEVELS))
-    if np.shape(found) == (n,):  # the parameter has another meaning for this model
-        return None
-    return _quantiles(model, X, n, found, "predict(X, quantiles=...)")
+    return _quantiles(model, X, n, ask(X, quantiles=list(ASKED_LEVELS)), "predict(X, quantiles=...)")
 
 
 def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
     """Call ``predict_interval`` of a skpro model; models of other libraries are not supported."""
     ask = bound_method(model, "predict_interval")
-    if ask is None or "coverage" not in (parameters(ask) or {}):
+    if ask is None or not accepts(ask, "coverage"):
         return None
     try:
         found = ask(X, coverage=list(_COVERAGES))
@@ -219,6 +203,14 @@ def bound_method(model: Any, name: str) -> Callable[..., Any] | None:
     """Return a method of a model, or None; attributes of NGBoost objects may be None."""
     found = getattr(model, name, None)
     return found if callable(found) else None
+
+
+def accepts(method: Callable[..., Any], name: str) -> bool:
+    """Return whether the signature of a method has a parameter of this name."""
+    try:
+        return name in inspect.signature(method).parameters
+    except (TypeError, ValueError):  # there is no signature
+        return False
 
 
 def _is_skpro(model: Any) -> bool:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.adapters.best_prediction import PREDICTION_METHODS
 from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve, resolve_for_use
 from ep_bench.errors import OptionProblem, UserError
 
 STANDARDIZE = "standardize"
-_SHOWN = 12  # methods of a class that a message names
-_ASSIGNS_METHOD = re.compile(rf"\bself\.({'|'.join(PREDICTION_METHODS)})\s*=[^=]")
 
 
 def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[OptionProblem]:
     """Yield the problems of a target and its options. Raises UserError if the target is not available."""
-    missing = _missing_methods(resolve(use, base))
-    if missing is not None:
-        yield OptionProblem(("use",), missing, use, "a class with fit and predict")
+    if not callable(getattr(resolve(use, base), "fit", None)):
+        yield OptionProblem(("use",), "has no method fit", use, "a class with fit and predict")
         return
     standardize = options.get(STANDARDIZE, False)
     if not isinstance(standardize, bool):
@@ -54,30 +49,6 @@ def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | No
 def _is_of_a_part(key: str, target: Any, known: Mapping[str, Any] | None) -> bool:
     """Return whether an option is one of a part of an estimator, ``part__option``, as in a pipeline."""
     return "__" in key and key not in (known or {}) and callable(getattr(target, "set_params", None))
-
-
-def _missing_methods(target: Any) -> str | None:
-    """Return a message if a class has no fit or no prediction method, else None."""
-    if not callable(getattr(target, "fit", None)):
-        return "has no method fit"
-    if any(callable(getattr(target, name, None)) for name in PREDICTION_METHODS) or _is_dynamic(target):
-        return None
-    public = [name for name in dir(target) if not name.startswith("_") and callable(getattr(target, name, None))]
-    required = f"{', '.join(PREDICTION_METHODS[:-1])} or {PREDICTION_METHODS[-1]}"
-    return f"needs {required}; it has {', '.join(public[:_SHOWN])}"
-
-
-def _is_dynamic(target: Any) -> bool:
-    """Return whether instances may have methods that the class does not have, by __getattr__ or assignment."""
-    return not isinstance(target, type) or hasattr(target, "__getattr__") or _assigns_prediction_method(target)
-
-
-def _assigns_prediction_method(target: type) -> bool:
-    """Return whether the source of a class has an assignment such as ``self.predict = ...``."""
-    try:
-        return any(_ASSIGNS_METHOD.search(inspect.getsource(base)) for base in target.__mro__[:-1])
-    except (OSError, TypeError):
-        return True
 
 
 def _option_problems(

@@ -18,7 +18,7 @@ from ep_bench.predictions import (
 )
 from ep_bench.types import Array
 
-_NEEDED = "an ep_bench.Predictive, or a distribution with logpdf, cdf, mean and var (or std)"
+_NEEDED = "an ep_bench.Predictive, or a distribution with logpdf, cdf, mean and var"
 
 
 def as_prediction(found: Any, n: int, call: str) -> Prediction:
@@ -39,7 +39,7 @@ def as_prediction(found: Any, n: int, call: str) -> Prediction:
     if isinstance(found, DensityPrediction | QuantilePrediction):
         _require_length(len(found), n, call)
         return found
-    if _has(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
+    if _method(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
         return _of_skpro(found, n, call)
     inner = getattr(found, "dist", None)  # a scipy distribution in NGBoost; the family in scipy
     return _of_scipy(inner if _is_frozen(inner) else found, n, call)
@@ -52,18 +52,14 @@ def column(values: Any) -> Array:
 
 
 def _of_scipy(found: Any, n: int, call: str) -> Prediction:
-    """Convert a frozen distribution of scipy.stats, or an object with similar methods."""
-    mean = _first(found, "mean")
-    variance = _variance(found)
-    cdf, quantile = _first(found, "cdf"), _first(found, "ppf", "icdf", "quantile")
-    if mean is None or variance is None:
+    """Convert a frozen distribution of scipy.stats, or an object with the same methods."""
+    mean, variance, cdf, quantile = (_method(found, name) for name in ("mean", "var", "cdf", "ppf"))
+    logpdf, is_discrete = _method(found, "logpdf"), _method(found, "logpmf") is not None
+    if mean is None or variance is None or cdf is None or (logpdf is None and not is_discrete):
         raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
     means = _vector(mean(), n, call)
-    if _first(found, "logpmf") is not None and _first(found, "logpdf") is None and quantile is not None:
-        return _by_quantiles(quantile, means)  # discrete distributions have no density
-    logpdf = _log_density(found)
-    if logpdf is None or cdf is None:
-        raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
+    if logpdf is None:
+        return _by_quantiles(found.ppf, means)
     if _is_frozen(found) and found.dist.name == "norm":
         return Predictive.gaussian(means, _vector(variance(), n, call))
     return DensityPrediction(
@@ -113,31 +109,9 @@ def _is_frozen(found: Any) -> bool:
     return type(found).__module__.startswith("scipy.stats") and hasattr(found, "kwds") and hasattr(found, "dist")
 
 
-def _has(found: Any, name: str) -> bool:
-    return callable(getattr(found, name, None))
-
-
-def _first(found: Any, *names: str) -> Callable[..., Any] | None:
-    return next((getattr(found, name) for name in names if _has(found, name)), None)
-
-
-def _variance(found: Any) -> Callable[[], Any] | None:
-    direct, std = _first(found, "var", "variance"), _first(found, "std", "stddev", "standard_deviation")
-    if direct is not None or std is None:
-        return direct
-    return lambda: np.square(std())
-
-
-def _log_density(found: Any) -> Callable[[Array], Any] | None:
-    direct, density = _first(found, "logpdf", "log_pdf"), _first(found, "pdf")
-    if direct is not None or density is None:
-        return direct
-
-    def logarithm(y: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(density(y)))
-
-    return logarithm
+def _method(found: Any, name: str) -> Callable[..., Any] | None:
+    method = getattr(found, name, None)
+    return method if callable(method) else None
 
 
 def _vector(values: Any, n: int, call: str) -> Array:

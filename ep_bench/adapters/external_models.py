@@ -100,7 +100,7 @@ class ExternalClassifier:
             return self._of_all(found.probabilities, found.classes, len(X), "predict_dist")
         if (ask := best_prediction.bound_method(self.model, "predict_proba")) is not None:
             return self._by_columns(ask(rows), len(X))
-        return ClassLabels(self._indices(_labels(self.model.predict(rows)), len(X)), np.arange(self.classes))
+        return ClassLabels(self._indices(np.asarray(self.model.predict(rows)), len(X)), np.arange(self.classes))
 
     def _by_columns(self, found: Any, n: int) -> ClassProbabilities:
         """Return probabilities; the columns are ``classes_``, without it all classes or those in the training data."""
@@ -127,7 +127,3 @@ class ExternalClassifier:
         if not known.all():
             raise ValueError(f"{labels[~known][0]!r} is not a class; the classes are 0 to {self.classes - 1}, as in y")
         return labels.astype(np.int64)
-
-
-def _labels(found: Any) -> NDArray[Any]:
-    return real_array(found, "labels") if np.iscomplexobj(found) or np.ma.isMaskedArray(found) else np.asarray(found)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ep_bench.types import Task
 
 Status = Literal["ok", "FAULT", "advice", "skipped"]
-PRINT_STACK = signal.SIGUSR1  # the process that runs the checks prints its stack on standard error
 
 
 class Ready(NamedTuple):
-    """A method that can be tested: whether it is in the registry, its source file, and the task of the checks."""
+    """A method that can be tested: whether it is in the registry, and the task of the checks."""
 
     registered: bool
-    source: str
     task: Task
 
 
@@ -64,7 +61,7 @@ class CheckOutcome:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("builds", "has fit and a prediction method; the constructor can be called again", needs=()),
+    Check("builds", "has fit and a prediction method", needs=()),
     Check("fits", "a fit to 40 data points and 30 predictions raise no exception", needs=("builds",)),
     Check("shapes", "mean and standard deviation have the shape (n,), for n = 1, 7 and 40", needs=("fits",)),
     Check("finite", "means and log densities are finite, standard deviations positive"),
@@ -86,7 +83,6 @@ CHECKS: tuple[Check, ...] = (
         needs=("deterministic",),
     ),
     Check("pickle", "a fitted model can be pickled and gives the same predictions", needs=("deterministic",)),
-    Check("global-rng", "does not use the global random generators (advice)", needs=("fits",)),
     Check("original-units", "means and standard deviations follow shift and scale of the targets", needs=("finite",)),
     Check(
         "noise-included",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import adapters, estimator, methods
+from ep_bench.adapters import best_prediction
 from ep_bench.errors import UserError
 from ep_bench.predictions import ClassLabels, ClassProbabilities
 from ep_bench.runner.jobs import seed_globals
@@ -56,8 +58,8 @@ class MethodError(Exception):
     """An exception of the method; the message names the step and the line, ``error`` is the exception."""
 
     def __init__(self, step: str, error: Exception, source: str) -> None:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        super().__init__(f"{step} raised {_shortened(text)}{_place(error, source)}")
+        text = textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...")
+        super().__init__(f"{step} raised {text}{_place(error, source)}")
         self.error = error
 
 
@@ -198,16 +200,10 @@ class MethodUnderTest:
                 yield RawAnswer("the standard deviation of predict(X, return_std=True)", "std", both[1])
 
     def _with_std(self, model: Any, X: Array) -> tuple[Any, Any] | None:
-        known = adapters.parameters(model.predict)
-        if known is not None and "return_std" not in known:
+        if not best_prediction.accepts(model.predict, "return_std"):
             return None
         with self.guarded("predict(X, return_std=True)"):
-            try:
-                mean, std = model.predict(X, return_std=True)
-            except Exception:
-                if known is not None:
-                    raise
-                return None  # the signature is unknown, so return_std may not be supported
+            mean, std = model.predict(X, return_std=True)
         return mean, std
 
     def _first(self) -> Any:
@@ -241,10 +237,6 @@ def _place(error: Exception, source: str) -> str:
     """Return the innermost line of the method's file in the traceback, for messages; empty if there is none."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
     return f" ({Path(source).name}, line {own[-1].lineno})" if own else ""
-
-
-def _shortened(text: str, length: int = 300) -> str:
-    return text if len(text) <= length else text[:length].rsplit(" ", 1)[0] + " ..."
 
 
 @contextmanager

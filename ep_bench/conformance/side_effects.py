@@ -1,24 +1,21 @@
-"""Checks of side effects: on arguments, parameters, global random generators and copies."""
+"""Checks of side effects: on arguments, parameters and copies."""
 
 from __future__ import annotations
 
 import copy
-import pickle
-import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pickle import dumps, loads
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone as sklearn_clone
 
-from ep_bench import adapters
 from ep_bench.adapters import best_prediction
 from ep_bench.conformance.basics import difference
 from ep_bench.conformance.checks import Finding
-from ep_bench.conformance.example_data import example, ordinary
+from ep_bench.conformance.example_data import example
 from ep_bench.conformance.method_under_test import ExampleRows, MethodError, MethodUnderTest
-from ep_bench.runner.jobs import seed_globals
 from ep_bench.types import Array
 
 
@@ -85,7 +82,6 @@ def clone(subject: MethodUnderTest) -> Iterator[Finding]:
         return
     if has_parameters and (words := _differing(_parameters(model), _parameters(copied))):
         yield Finding(f"{step} changes parameters: {words}", "a copy with the same parameters", _REMEDY)
-    yield from _altered_arguments(subject)
     before = _parameters(model) if has_parameters else {}
     first = subject.answer(subject.fit(wrapped, rows), X)
     if has_parameters and (words := _differing(before, _parameters(model))):
@@ -98,26 +94,8 @@ _REMEDY = "store each argument unchanged under its own name in __init__ (self.al
 _FIT_REMEDY = "store values that fit derives from a parameter under another name that ends in _"
 
 
-def _altered_arguments(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that the constructor does not change its arguments."""
-    if subject.registered:
-        return
-    arguments = {key: value for key, value in subject.options.items() if key != adapters.STANDARDIZE}
-    if any(isinstance(value, dict) for value in arguments.values()):
-        return  # nested objects of a study are constructed again for each instance
-    before = _snapshot(arguments)
-    with subject.guarded("the constructor"):
-        adapters.resolve(subject.target, subject.base)(**arguments)
-    if words := _differing(before, _snapshot(arguments)):
-        yield Finding(f"the constructor changes its arguments: {words}", "unchanged arguments", _REMEDY)
-
-
 def _parameters(model: Any) -> dict[str, str]:
-    return _snapshot(model.get_params(deep=False))
-
-
-def _snapshot(parameters: Mapping[str, Any]) -> dict[str, str]:
-    return {key: _words(value) for key, value in parameters.items()}
+    return {key: _words(value) for key, value in model.get_params(deep=False).items()}
 
 
 def _words(value: Any) -> str:
@@ -133,14 +111,14 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
     return ", ".join(f"{key} {one[key][:60]} became {other.get(key, 'nothing')[:60]}" for key in changed)
 
 
-def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
+def pickle(subject: MethodUnderTest) -> Iterator[Finding]:
     """Pickle a fitted model and compare its predictions."""
     rows, X = example(subject), example(subject, 30, seed=2).X
     wrapped = subject.fitted(rows, brief=True)
     before = subject.answer(wrapped, X)
     expected = "a model that can be stored and sent to another process"
     try:
-        returned = pickle.loads(pickle.dumps(subject.model(wrapped)))  # noqa: S301 our own bytes
+        returned = loads(dumps(subject.model(wrapped)))  # noqa: S301 our own bytes
     except Exception as error:  # noqa: BLE001 pickle passes on all exceptions of the object
         text = " ".join(f"{type(error).__name__}: {error}".split())
         remedy = "store no lambda, open file, lock, generator or local class on the instance"
@@ -149,34 +127,3 @@ def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
     if words := difference(before, subject.answer(subject.replaced(returned, wrapped), X), rows.y):
         remedy = "store on the instance all that predict uses; check __getstate__ and state outside the instance"
         yield Finding(f"predictions before and after pickle differ: {words}", expected, remedy)
-
-
-def global_rng(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that the global generators of numpy and Python have the same state before and after."""
-    rows, X = ordinary(), ordinary(30, seed=2).X
-    touched = [_moved_generators(subject, rows, X, seed) for seed in (1, 2)]
-    for name in touched[0]:
-        both = [after.get(name) for after in touched]
-        verb = "reseeds" if both[0] == both[1] else "draws from"
-        yield Finding(
-            f"the method {verb} {name}",
-            "random numbers that are independent of other code",
-            "draw from numpy.random.default_rng(random_state) instead",
-            advice=True,
-        )
-
-
-def _moved_generators(subject: MethodUnderTest, rows: ExampleRows, X: Array, seed: int) -> dict[str, str]:
-    """Return the names and new states of the generators that fit or predict change."""
-    model = subject.model(subject.new(brief=True))
-    seed_globals(seed)
-    before = _states()
-    _fit(subject, model, ExampleRows(rows.X.copy(), rows.y.copy()))
-    subject.predict(model, X.copy())
-    return {name: state for name, state in _states().items() if state != before[name]}
-
-
-def _states() -> dict[str, str]:
-    numpy_state = np.random.get_state()  # noqa: NPY002
-    return {"numpy's global generator": repr([np.asarray(part).tolist() for part in numpy_state]),
-            "Python's global generator": repr(random.getstate())}  # fmt: skip

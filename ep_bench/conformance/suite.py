@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
-import re
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.checks import DEMANDS, PRINT_STACK, Check, CheckOutcome, Finding, Ready, checks
+from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, Ready, checks
 from ep_bench.errors import CellError, UserError
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.warm_server import Child, ChildLostError, ServerLostError, WarmServer, ending
 from ep_bench.types import Task
 
+_PREPARATION = "ep_bench.conformance.worker:prepare"
 STARTING = 120.0  # seconds for the import of the target, in addition to the limit of a check
-_servers: list[WarmServer] = []  # one at most, kept for the next method until this process ends
 
 
 def examine(
@@ -51,21 +47,6 @@ def in_order(chosen: Iterable[Check], ask: Callable[[str], CheckOutcome]) -> Ite
         yield outcome
 
 
-def _fork_server() -> WarmServer:
-    """Return the fork server of this process; it is started if there is none."""
-    if not (_servers and _servers[0].alive):
-        if not _servers:
-            atexit.register(_stop_servers)
-        _stop_servers()
-        _servers.append(WarmServer("ep_bench.conformance.worker:prepare"))
-    return _servers[0]
-
-
-def _stop_servers() -> None:
-    while _servers:
-        _servers.pop().stop()
-
-
 class CheckRunner:
     """Runs checks in a child process, which is replaced after a crash or a time-out."""
 
@@ -74,18 +55,19 @@ class CheckRunner:
     ) -> None:
         self._target, self._seconds = target, seconds
         self._arguments = (target, options, base, Path.cwd(), task)
+        self._server = WarmServer(_PREPARATION)
         self._child: Child | None = None
-        self._source = ""
         self._is_late = False
 
     def start(self) -> Ready:
         """Start a child process that imports the target. Raises UserError if this fails."""
         target = self._target
+        if not self._server.alive:
+            self._server.stop()
+            self._server = WarmServer(_PREPARATION)
         try:
-            server = _fork_server()
-            child = self._child = server.start(
-                ChildRequest("ep_bench.conformance.worker:ServedChecks"), *self._arguments
-            )
+            request = ChildRequest("ep_bench.conformance.worker:ServedChecks")
+            child = self._child = self._server.start(request, *self._arguments)
             with self._time_limit(STARTING + self._seconds):
                 found = child.ask("prepare")
         except (OSError, ServerLostError) as error:
@@ -94,7 +76,7 @@ class CheckRunner:
             if self._is_late:
                 problem = f"the import takes longer than {STARTING + self._seconds:g} seconds"
                 raise UserError(problem, where=target) from None
-            code, printed = server.code(), server.tail().strip()
+            code, printed = self._server.code(), self._server.tail().strip()
             raise UserError(
                 f"cannot be imported or constructed: {ending(code)}"
                 + (f"; it printed: {printed[-500:]}" if printed else ""),
@@ -103,7 +85,6 @@ class CheckRunner:
         if isinstance(found, UserError):
             raise found
         ready: Ready = found
-        self._source = ready.source
         return ready
 
     def ask(self, name: str) -> CheckOutcome:
@@ -118,18 +99,18 @@ class CheckRunner:
             outcome = CheckOutcome.of(name, (Finding(str(error), DEMANDS[name], "raise exceptions of plain types"),))
         except ChildLostError as lost:
             outcome = CheckOutcome.of(name, (self._too_slow() if self._is_late else self._died(str(lost)),))
-            self.stop()
+            self._server.end_child()
+            self._child = None
         return outcome
 
     def stop(self) -> None:
-        """End the child process, if there is one."""
-        if self._child is not None:
-            _fork_server().end_child()
-            self._child = None
+        """End the processes."""
+        self._server.stop()
+        self._child = None
 
     @contextlib.contextmanager
     def _time_limit(self, seconds: float) -> Iterator[None]:
-        """Kill the child after some time; it prints its stack before."""
+        """Kill the child after some time."""
         timer = threading.Timer(seconds, self._end_late)
         timer.start()
         try:
@@ -139,35 +120,22 @@ class CheckRunner:
 
     def _end_late(self) -> None:
         self._is_late = True
-        if self._child is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._child.pid, PRINT_STACK)
-        time.sleep(0.3)  # the child prints its stack
-        _fork_server().kill_child()
+        self._server.kill_child()
 
     def _too_slow(self) -> Finding:
         self._is_late = False
         return Finding(
-            f"not finished after {self._seconds:g} seconds{self._place()}; the process was ended",
+            f"not finished after {self._seconds:g} seconds; the process was ended",
             f"an end within {self._seconds:g} seconds on small data",
             "look for an infinite loop; if the method is slow, increase --seconds or use options for a shorter fit",
         )
 
     def _died(self, reason: str) -> Finding:
-        code = _fork_server().code()
+        code = self._server.code()
         killed = code == -signal.SIGKILL
         found = "the process was killed, possibly because memory was exhausted" if killed else reason or ending(code)
         return Finding(
-            f"{found}{self._place()}",
+            found,
             "errors raise exceptions, so that only one cell fails",
             "raise an exception instead of calling exit; check indices, types and pointers of compiled code",
         )
-
-    def _place(self) -> str:
-        """Return the current line of the child from the stack that it printed, in the method's file if possible."""
-        frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', _fork_server().tail())
-        own = [frame for frame in frames if frame[0] == self._source]
-        if not (own or frames):
-            return ""
-        file, line, function = (own or frames)[0]
-        return f", in {function} ({Path(file).name}, line {line})"

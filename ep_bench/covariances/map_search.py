@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ep_bench.covariances.from_options import build
+from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.hyperparameters import PRIORS, Hyperparameters
-from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import Covariance
 from ep_bench.numerics.lbfgs import PAIRS, Function, Optimum, minimise
 from ep_bench.types import Array, Rows

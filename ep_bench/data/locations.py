@@ -13,7 +13,6 @@ from typing import Literal
 
 from ep_bench.data.cards import Card
 from ep_bench.errors import UserError
-from ep_bench.regular_files import read_json, require_regular
 from ep_bench.resources import shipped_folder
 
 VARIABLE = "EP_BENCH_DATA"
@@ -103,7 +102,6 @@ def _damaged(card: Card, path: Path, reason: object) -> UserError:
 
 def open_data(path: Path) -> BufferedIOBase:
     """Open a data file for reading; a file compressed by xz is decompressed."""
-    require_regular(path)
     return lzma.LZMAFile(path) if path.suffix == ".xz" else path.open("rb")
 
 
@@ -139,8 +137,7 @@ def record_checksum(card: Card, sha256: str) -> None:
 
 def _recorded() -> dict[str, str]:
     try:
-        content = read_json(cache_folder() / "checksums.json")
+        content: dict[str, str] = json.loads((cache_folder() / "checksums.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    known = content.items() if isinstance(content, dict) else ()
-    return {str(name): checksum for name, checksum in known if isinstance(checksum, str)}
+    return content

@@ -21,14 +21,6 @@ FOLDS = 10
 COUNT = 20
 TEST_FRACTION = 0.1
 TRAIN_FRACTION = 0.9
-FIELDS = {
-    "standard": {"count"},
-    "kfold": {"count", "folds", "seed"},
-    "contiguous": {"count", "folds", "rows"},
-    "shuffle": {"count", "test_fraction", "seed"},
-    "gap": {"count"},
-    "holdout": {"count", "test_rows"},
-}
 
 
 def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
@@ -67,9 +59,8 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     Raises
     ------
     UserError
-        A parameter does not belong to the scheme or is out of range, or `holdout` has no ``test_rows``.
+        `holdout` has no ``test_rows``.
     """
-    _check_fields(scheme)
     if scheme.scheme == "kfold":
         folds = FOLDS if scheme.folds is None else scheme.folds
         return replace(scheme, folds=folds, seed=scheme.seed or 0)
@@ -88,19 +79,8 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     return scheme
 
 
-def _check_fields(scheme: SplitScheme) -> None:
-    name = scheme.scheme
-    if name not in FIELDS:
-        raise UserError("unknown scheme", where="splits", field="scheme", found=name, allowed=FIELDS, name=str(name))
-    for key, value in vars(scheme).items():
-        if key not in {"scheme", *FIELDS[name]} and value is not None:
-            problem = f"does not belong to {name}"
-            raise UserError(problem, where="splits", field=key, found=value, allowed=FIELDS[name])
-
-
 def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
     """Return the number of splits that a scheme has on a data set, at most ``count``."""
-    _check_fields(scheme)
     if scheme.scheme == "shuffle":
         return COUNT if scheme.count is None else scheme.count
     available = {

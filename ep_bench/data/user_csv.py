@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import hashlib
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,6 @@ DELIMITERS = ",\t;| "
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # of inputs, as pandas.get_dummies writes them
 MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
-_SAMPLE_LINES = 20
 
 
 def require_file(path: str) -> Path:
@@ -112,16 +111,11 @@ def _text(path: Path) -> tuple[str, str]:
 
 
 def _delimiter(path: Path, lines: list[str]) -> str:
-    """Return the delimiter that `csv.Sniffer` detects, else the most frequent one in the header."""
-    sample = [line for line in lines if line.strip()][:_SAMPLE_LINES]
-    header = sample[0].strip(" ")
-    with contextlib.suppress(csv.Error):
-        detected = csv.Sniffer().sniff("\n".join(sample), DELIMITERS).delimiter
-        if detected in header:
-            return detected
-    delimiter = max(DELIMITERS, key=header.count)
-    if delimiter in header:
-        return delimiter
+    """Return the first of the delimiters that is in the header, outside quotes."""
+    header = next(line.strip(" ") for line in lines if line.strip())
+    for delimiter in DELIMITERS:
+        if delimiter in re.sub('"[^"]*"', "", header):
+            return delimiter
     raise UserError(
         "the header has only one column, or an unknown delimiter",
         where=f"{path}:1",

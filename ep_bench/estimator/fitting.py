@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import threading
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench.estimator.config import parse_options
@@ -46,13 +42,7 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
         config = self._config()
         fit = (self.only_mean and self.method.fit_mean) or self.method.fit
         fit_rng, self.predict_seed_ = _streams(self.random_state)
-        unconverged: list[tuple[str, type[Warning]]] = []
-        try:
-            with _collect_convergence_warnings(unconverged):
-                self.state_, self.trace_ = fit(rows, config, fit_rng, **extra)
-        finally:
-            for words, category in unconverged:
-                warnings.warn(f"{self.method.name}: {words}", category, stacklevel=3)
+        self.state_, self.trace_ = fit(rows, config, fit_rng, **extra)
         self._expose_state()
 
     def _expose_state(self) -> None:
@@ -74,31 +64,6 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def _config(self) -> Any:
         options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]
         return parse_options(self.method, options)
-
-
-@contextlib.contextmanager
-def _collect_convergence_warnings(found: list[tuple[str, type[Warning]]]) -> Iterator[None]:
-    """Collect text and category of this thread's convergence warnings; other warnings are shown as usual.
-
-    The warnings are collected whatever the filters are; the filters apply when the caller issues them again. Filters
-    and hooks belong to the process, so fits in several threads may restore them in any order. The hook therefore passes
-    on warnings of other threads, and all warnings after the end of its fit.
-    """
-    show, thread, fitting = warnings.showwarning, threading.get_ident(), True
-
-    def hook(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-        if fitting and threading.get_ident() == thread and issubclass(category, ConvergenceWarning):
-            found.append((str(message), category))
-        else:
-            show(message, category, *place, **more)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", ConvergenceWarning)
-        warnings.showwarning = hook
-        try:
-            yield
-        finally:
-            fitting = False
 
 
 def _streams(random_state: RandomState) -> tuple[np.random.Generator, int]:

@@ -8,16 +8,27 @@ An experiment is a folder ``<paper>/<name>`` with ``compute.py``, ``figure.py`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ep_bench.errors import OptionProblem
-from ep_bench.experiments.registry import REGISTRY, get
+from ep_bench.experiments.record import Experiment
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 FILES = (ARRAYS, SUMMARY)
+_FOLDERS = [path.parent for path in sorted(Path(__file__).parent.glob("*/*/__init__.py"))]
+REGISTRY = {folder.name: folder.parent.name for folder in _FOLDERS}  # names of experiments, with those of the papers
+
+
+def get(name: str) -> Experiment:
+    """Return the record of an experiment. Raises KeyError for an unknown name."""
+    package = import_module(f"ep_bench.experiments.{REGISTRY[name]}.{name}")
+    record: Experiment = package.EXPERIMENT
+    return record
 
 
 def names() -> tuple[str, ...]:

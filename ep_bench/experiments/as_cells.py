@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ep_bench.experiments import REGISTRY, get
 from ep_bench.experiments.figures import read
 from ep_bench.experiments.record import Row
-from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results.store import StudyResults
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.experiments import ARRAYS, SUMMARY
+from ep_bench.experiments import ARRAYS, REGISTRY, SUMMARY, get
 from ep_bench.experiments.record import Experiment, ExperimentResults, SummaryRow
-from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.plotting.numbers import readable
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.results import store

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import adapters, methods
-from ep_bench.errors import OptionProblem, UserError, nearest
+from ep_bench.errors import OptionProblem, UserError
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array
@@ -22,9 +22,7 @@ NOISE = "noise_variance"  # option of some methods: known variance of the noise,
 def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
     """Raise ValueError if ``name`` is not allowed; the message suggests the nearest allowed name."""
     if name not in set(allowed):
-        hint = nearest(name, allowed)
-        suffix = f"; did you mean {hint!r}?" if hint else ""
-        raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
+        raise ValueError(str(UserError(problem, found=name, allowed=allowed, name=name)))
 
 
 class Options(BaseModel):
@@ -110,11 +108,6 @@ class AnyMethod(ExperimentMethod):
         if problem.name is None or problem.allowed is None or isinstance(problem.allowed, str) or len(problem.path) > 1:
             return problem
         return replace(problem, allowed={*problem.allowed, *type(self).model_fields})
-
-    @classmethod
-    def named(cls, use: str, label: str, **options: Any) -> Self:
-        """Return the entry of a method with its label and options."""
-        return cls.model_validate({"use": use, "label": label, **options})
 
     def version(self) -> str:
         """Return the version of the method; that of an external class depends on its file or package."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.experiments import get
 from ep_bench.experiments.record import Computed, Experiment
-from ep_bench.experiments.registry import get
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.processes.tree import own_cpu_seconds
 

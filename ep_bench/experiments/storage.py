@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ep_bench.experiments import ARRAYS, FILES, SUMMARY
+from ep_bench.experiments import ARRAYS, FILES, SUMMARY, get
 from ep_bench.experiments.record import Computed, Experiment
-from ep_bench.experiments.registry import get
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
 from ep_bench.results.spreadsheets import harmless

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ep_bench.convergence import number
+
 DENSITY, SQUARE = "lpd-mean", "se-mean"
 
 
@@ -66,11 +68,3 @@ def normalised(
         densities += [value + math.log(scale) for value in scores["ll"]]
         squares += [(value / scale) ** 2 for value in scores["ae"]]
     return densities, squares
-
-
-def number(value: Any) -> float:
-    """Return an entry of results.csv as a number, nan if it is not a number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

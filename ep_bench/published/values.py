@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
-from ep_bench.errors import UnquotedText, UserError
 from ep_bench.published.sources import ExchangedDatasets, PublishedTable, Sources, load_sources
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FIRST = ("seed_tables.csv", "later_tables.csv", "measured_tables.csv")  # before further files, which are sorted by name
-COLUMNS = ("source", "table", "method", "dataset", "metric", "mean", "stderr", "note")
 TABLES = resources.files("ep_bench.published").joinpath("tables")
 METRICS = {"rmse": -1, "ll": 1, "lpd-mean": 1, "se-mean": -1}  # metrics with a verdict; 1: larger is better
 
@@ -59,45 +57,15 @@ def source_names() -> tuple[str, ...]:
 
 @cache
 def printed_rows() -> tuple[Printed, ...]:
-    """Return the rows of the tables as text.
-
-    Raises UserError for a file with other columns, and for a source or a table without an entry in ``sources.yaml``.
-    """
-    described = {(table.source, table.table) for table in load_sources().tables}
-    return tuple(row for file in table_files() for row in _rows(file, described))
+    """Return the rows of the tables as text."""
+    lines = (file.read_text(encoding="utf-8").splitlines() for file in table_files())
+    return tuple(row for text in lines for row in csv.DictReader(text, strict=True))
 
 
 def table_files() -> list[Traversable]:
     """Return the files of the tables, in the order of their rows."""
     every = {file.name: file for file in TABLES.iterdir() if file.name.endswith(".csv")}
     return [every[name] for name in (*FIRST, *sorted(every.keys() - set(FIRST)))]
-
-
-def _rows(file: Traversable, described: Collection[tuple[str, str]]) -> list[Printed]:
-    reader = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), strict=True)
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        found = UnquotedText(",".join(reader.fieldnames or ()))
-        raise UserError("wrong columns", where=f"tables/{file.name}", found=found, allowed=",".join(COLUMNS))
-    rows: list[Printed] = []
-    for row in reader:
-        if problem := _problem(row, described):
-            raise UserError(problem, where=f"tables/{file.name}:{reader.line_num}")
-        rows.append(row)
-    return rows
-
-
-def _problem(row: Mapping[Any, Any], described: Collection[tuple[str, str]]) -> str:
-    """Return what is wrong with a line of a table, or nothing."""
-    if None in row or None in row.values():
-        return f"the line does not have {len(COLUMNS)} fields; quote a text with commas"
-    if (row["source"], row["table"]) not in described:
-        return f"source {row['source']!r} and table {row['table']!r} have no entry in sources.yaml"
-    for key in ("mean", "stderr"):
-        try:
-            _number(row[key])
-        except ValueError:
-            return f"{key} is not a number, found {row[key]!r}; leave it empty if none is printed"
-    return ""
 
 
 @cache

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
-from ep_bench.errors import visible
-from ep_bench.regular_files import parse_json, read_text
 from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically
-from ep_bench.results.forms import CellRecord, problem
-from ep_bench.types import COLUMNS, STATUSES, TEXT_COLUMNS, Record
+from ep_bench.types import Record
 
 CELLS = "cells"
 _DRAFT = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")  # as ``write_atomically`` names its temporary files
-_FIELDS = {each.name for each in fields(Record)}
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -37,30 +34,17 @@ def read_record(path: Path) -> Record | None:
     Raises UserError if a newer version of the program wrote it.
     """
     try:
-        text = read_text(path)
-    except (OSError, ValueError):
-        return None
-    try:
-        envelope = parse_json(text)
+        text = path.read_text(encoding="utf-8")
+        envelope = json.loads(text)
         body = text[text.index('"record": ') + len('"record": ') : text.rindex("}")]
-        content = envelope["record"]
-    except (ValueError, KeyError, TypeError):
+        intact = envelope["sha256"] == hashlib.sha256(body.encode()).hexdigest()
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
+    if not intact:
         return None
-    refuse_newer(envelope.get("format"), path)
-    if problem(content, CellRecord) or content.keys() - _FIELDS:
-        return None
-    record = Record(**content)
-    record.row |= {name: visible(value) for name, value in record.row.items() if isinstance(value, str)}
-    return record if record.key == path.stem and _is_complete(record) else None
-
-
-def _is_complete(record: Record) -> bool:
-    """Return whether the row of a record has a known status, its labels and possible values."""
-    columns = record.row.keys() & (set(COLUMNS) - TEXT_COLUMNS)
-    numbers = all(isinstance(record.row[name], int | float) for name in columns)
-    return record.row["status"] in STATUSES and numbers
+    refuse_newer(envelope["format"], path)
+    record = Record(**envelope["record"])
+    return record if record.key == path.stem else None
 
 
 def each_record(folder: Path, damaged: list[Path]) -> Iterator[Record]:

@@ -19,7 +19,6 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ep_bench.regular_files import read_json, read_text
 from ep_bench.results import forms, store
 from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used, starts
 
@@ -66,12 +65,10 @@ def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()
     """
     path, found = folder / FILE, collect(folder, rows, sources)
     text = _text(found)
-    before = read_text(path) if path.exists() else None
     if any(found):
-        if text != before:
-            store.write_atomically(path, text)
-    elif before is not None:
-        path.unlink()
+        store.write_if_changed(path, text)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> Curves:
@@ -156,24 +153,15 @@ def read(folder: Path) -> Curves:
     if not path.exists():
         return Curves([], [], [], [], [])
     try:
-        found = read_json(path)
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := forms.problem(found, forms.Curves) or next(filter(None, map(_misfit, found.get("chains", ()))), ""):
+    if different := forms.problem(found, forms.Curves):
         raise store.unreadable(path, ValueError(different))
     kinds = ("traces", "panels", "chains", "starts")
     kept = {kind: [entry for entry in found.get(kind, []) if entry["splits"]] for kind in kinds}
     return Curves(**kept, tuned=found.get("tuned", []))
-
-
-def _misfit(entry: Entry) -> str:
-    """Return what in an entry of chains does not fit its splits, empty if everything does."""
-    splits, split = entry["splits"], entry["split"]
-    if (split is not None or entry["chains"]) and split not in splits:
-        return f"the chains are those of split {split}, which is not among {splits}"
-    lengths = {name: len(values) for name, values in entry["diagnostics"].items() if len(values) != len(splits)}
-    return next((f"diagnostics.{name} has {n} values for {len(splits)} splits" for name, n in lengths.items()), "")
 
 
 def _text(found: Curves) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ep_bench.errors import UserError
-from ep_bench.regular_files import read_bytes
 
 FORMAT = 2  # of lock and cell files; format 1 had no checksums of rows
 
@@ -43,12 +43,25 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 def write_if_changed(path: Path, text: str) -> None:
     """Write ``text`` atomically, unless the file already has this content."""
-    try:
-        same = read_bytes(path) == text.encode()
-    except (OSError, ValueError):
-        same = False
-    if not same:
+    if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
+
+
+@contextlib.contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Wait until no other process or thread writes the tables of a folder.
+
+    Two writers at the same time could leave a lock file that lists rows which results.csv does not have. A writer must
+    read the rows while it is the only one, so that the last one has all of them. There is no wait on file systems
+    without locks. The kernel releases the lock of a process that is killed.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

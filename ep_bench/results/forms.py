@@ -1,38 +1,23 @@
-"""Forms of the JSON files of a results folder, so that readers need no further checks. Further keys are allowed."""
+"""Forms of the JSON files of a results folder that are committed. Further keys are allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ep_bench.errors import spell
 
 ABSENT: Any = None  # default of a key that a file may leave out; null is no value of it
 Object = dict[str, Any]
 Values = list[float | None]
-Finite = list[FiniteFloat]
 _FOUND = 60  # characters of a value in a message
 
 
 class Form(BaseModel):
-    """An object with certain keys; the lists of each group of keys in ``equal`` have one length."""
+    """An object with certain keys."""
 
     model_config = ConfigDict(strict=True)
-    equal: ClassVar[Sequence[Sequence[str]]] = ()
-
-    @model_validator(mode="after")
-    def _lengths_are_equal(self) -> Self:
-        for group in self.equal:
-            lengths = {key: len(getattr(self, key)) for key in group if getattr(self, key) is not None}
-            if len(set(lengths.values())) > 1:
-                raise ValueError(", ".join(f"{key} has {n} values" for key, n in lengths.items()))
-        return self
-
-
-def _of_one_length(lists: list[Values]) -> list[Values]:
-    if len(set(map(len, lists))) > 1:
-        raise ValueError("the lists have different lengths")
-    return lists
 
 
 def problem(value: Any, form: type[Form]) -> str:
@@ -41,38 +26,13 @@ def problem(value: Any, form: type[Form]) -> str:
         form.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = _place(first["loc"]) or "the content"
+        place = spell(first["loc"]) or "the content"
         if first["type"] == "missing":
             return f"{place} is missing"
         problem = first["msg"].removeprefix("Value error, ")
         found = first["input"]
         return f"{place}: {problem}" + ("" if isinstance(found, dict) else f", found {repr(found)[:_FOUND]}")
     return ""
-
-
-def _place(parts: Sequence[int | str]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
-
-
-class _Row(Form):
-    cell: str
-    method: str
-    dataset: str
-    split: int
-    status: str
-    reason: str = ABSENT
-    study: str = ABSENT
-
-
-class CellRecord(Form):
-    """The record of a cell file; the numbers of its row are checked by ``cell_files``."""
-
-    row: _Row
-    factors: Object
-    provenance: Object = ABSENT
-    traceback: str = ABSENT
-    trace: dict[str, list[Any]] = ABSENT
-    notes: Object = ABSENT
 
 
 class _Named(Form):
@@ -156,36 +116,23 @@ class _Entry(Form):
 
 
 class _Trace(Form):
-    epoch: list[Annotated[int, Field(ge=1, le=2**53)]]
+    epoch: list[int]
     median: Values
     min: Values = ABSENT
     max: Values = ABSENT
-    equal = [("epoch", "median", "min", "max")]
 
 
 class _TraceEntry(_Entry):
     traces: dict[str, _Trace]
 
 
-class _Panel(Form):
-    grid: Annotated[Finite, Field(min_length=1)]
-    mean: Finite
-    std: Finite | None
-    truth: Finite | None
-    x_train: Annotated[Finite, Field(min_length=1)]
-    y_train: Finite
-    x_test: Finite
-    y_test: Finite
-    equal = [("grid", "mean", "std", "truth"), ("x_train", "y_train"), ("x_test", "y_test")]
-
-
 class _PanelEntry(_Entry):
-    panel: _Panel
+    panel: Object
 
 
 class _Chain(Form):
     draws: int
-    values: Annotated[list[Values], AfterValidator(_of_one_length)]
+    values: list[Values]
 
 
 class _ChainEntry(_Entry):
@@ -195,8 +142,7 @@ class _ChainEntry(_Entry):
 
 
 class _StartEntry(_Entry):
-    evidences: list[list[FiniteFloat | None]]
-    equal = [("splits", "evidences")]
+    evidences: list[Values]
 
 
 class _Search(Form):

@@ -1,4 +1,4 @@
-"""Integrity of stored rows and files: their checksums in the lock file, and values that are impossible.
+"""Integrity of stored rows and files: their checksums in the lock file, and scores that are impossible.
 
 A row of ``results.csv`` counts only if its checksum is the one in the lock file. A file that was cut or edited is
 therefore recognised, and the affected cells are computed again.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ep_bench.errors import visible
-from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import canonical
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
 
@@ -28,9 +27,6 @@ _NOT_NEGATIVE = frozenset({
     "brier", "fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb", "fit_cpu_seconds",
     "predict_cpu_seconds", "tune_cpu_seconds", "r_hat", "split", "seed",
 })  # fmt: skip
-_PARTITIONS = frozenset(
-    {"standard", "kfold", "contiguous", "shuffle", "gap"}
-)  # schemes whose splits use every data point
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def _canonical_text(column: str, value: Any) -> str:
 
 def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the checksum of each file of a folder, 16 hexadecimal digits."""
-    return {name: hashlib.sha256(read_bytes(folder / name)).hexdigest()[:16] for name in names}
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in names}
 
 
 def suspect_files(folder: Path, lock: Mapping[str, Any]) -> list[SuspectRow]:
@@ -90,8 +86,6 @@ def impossible(row: Mapping[str, Any]) -> str:
     for column, value in row.items():
         if column not in TEXT_COLUMNS and not _is_possible(column, value):
             return f"impossible value: {column} is {value!r}"
-    if row.get("converged", "true") not in {"true", "false"}:
-        return f"impossible value: converged is {row['converged']!r}"
     return ""
 
 
@@ -103,21 +97,3 @@ def _is_possible(column: str, value: float) -> bool:
     if column in {"n_train", "n_test"}:
         return value >= 1
     return value >= 0.0 or column not in _NOT_NEGATIVE
-
-
-def size_check(lock: Mapping[str, Any]) -> Callable[[Row], str]:
-    """Return a function of a row: why its numbers of data points contradict the plan, or an empty text."""
-    sizes = {label: described.get("n") for label, described in lock.get("datasets", {}).items()}
-    splits = lock.get("splits", {})
-    partition = splits.get("scheme") in _PARTITIONS and splits.get("rows") is None
-
-    def check(row: Row) -> str:
-        n = sizes.get(row["dataset"])
-        if n is None or not {"n_train", "n_test"} <= row.keys():
-            return ""
-        used = row["n_train"] + row["n_test"]
-        if used > n or (partition and used != n):
-            return f"{row['n_train']} training and {row['n_test']} test points, but the data set has {n} points"
-        return ""
-
-    return check

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.errors import UserError, visible
-from ep_bench.regular_files import read_json
 from ep_bench.results import forms
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
 
@@ -45,7 +44,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        lock = read_json(path)
+        lock = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error
     if not isinstance(lock, dict):
@@ -74,20 +73,17 @@ def lock_cells(lock: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Two cells have the same hash if one configuration has two labels.
     """
-    try:
-        return [
-            {
-                "cell": key,
-                "method": group["method"],
-                "dataset": group["dataset"],
-                "split": int(split),
-                "factors": {**group["factors"], "split": int(split)},
-            }
-            for group in lock.get("groups", ())
-            for split, key in group["cells"].items()
-        ]
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise UserError(f"the plan cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
+    return [
+        {
+            "cell": key,
+            "method": group["method"],
+            "dataset": group["dataset"],
+            "split": int(split),
+            "factors": {**group["factors"], "split": int(split)},
+        }
+        for group in lock.get("groups", ())
+        for split, key in group["cells"].items()
+    ]
 
 
 def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> dict[str, Any]:
@@ -104,15 +100,12 @@ def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> d
 
 
 def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str]]:
-    """Return the origins and the checksums of rows by hash. Raises UserError if the entries cannot be read."""
+    """Return the origins and the checksums of rows by hash."""
     origins: dict[str, Origin] = {}
     checksums: dict[str, str] = {}
-    try:
-        for entry in lock.get("provenance", ()):
-            environment = lock["environments"][entry["environment"]]
-            origin = Origin(entry["method"], entry["version"], entry["source"], environment)
-            origins |= dict.fromkeys(entry["rows"], origin)
-            checksums |= entry["rows"]
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise UserError(f"the provenance cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
+    for entry in lock.get("provenance", ()):
+        environment = lock["environments"][entry["environment"]]
+        origin = Origin(entry["method"], entry["version"], entry["source"], environment)
+        origins |= dict.fromkeys(entry["rows"], origin)
+        checksums |= entry["rows"]
     return origins, checksums

@@ -30,7 +30,7 @@ def neighbours(results: Path, own: Path, keys: AbstractSet[str]) -> list[Neighbo
     found = []
     for path in sorted(results.glob(f"*/{store.LOCK}")) if keys else ():
         folder = path.parent
-        with contextlib.suppress(UserError, AttributeError, KeyError, TypeError, ValueError):  # any wrong content
+        with contextlib.suppress(UserError):
             lock = store.read_lock(folder) or {}
             cells = store.lock_cells(lock) if folder.name != own.name and "provenance" in lock else []
             if any(cell["cell"] in keys for cell in cells):

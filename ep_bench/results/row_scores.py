@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ep_bench.regular_files import MAX_BYTES, parse_json, read_bytes
 from ep_bench.results import store
 from ep_bench.results.forms import RowScores, problem
 from ep_bench.types import Array
@@ -65,34 +64,20 @@ def read(folder: Path) -> dict[str, Scores]:
     if not path.exists():
         return {}
     try:
-        found = parse_json(_content(path).decode("utf-8"))
+        content = path.read_bytes()
+        found = json.loads(lzma.decompress(content) if path.name == COMPRESSED else content)
     except (OSError, ValueError, lzma.LZMAError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
     if different := problem(found, RowScores):
         raise store.unreadable(path, ValueError(different))
-    cells: dict[str, Scores] = found["cells"]
-    ragged = next((key for key, scores in cells.items() if len({len(values) for values in scores.values()}) > 1), None)
-    if ragged is not None:
-        raise store.unreadable(path, ValueError(f"the lists of cells.{ragged} have different lengths"))
-    return cells
+    return dict(found["cells"])
 
 
 def _path(folder: Path) -> Path:
     """Return the path of the file of a folder, compressed or not."""
     compressed = folder / COMPRESSED
     return compressed if compressed.exists() else folder / FILE
-
-
-def _content(path: Path) -> bytes:
-    content = read_bytes(path)
-    if path.name != COMPRESSED:
-        return content
-    decompressor = lzma.LZMADecompressor()
-    text = decompressor.decompress(content, MAX_BYTES)
-    if not decompressor.eof:
-        raise ValueError("the compressed file is incomplete or too large")
-    return text
 
 
 def _write(folder: Path, text: str) -> None:

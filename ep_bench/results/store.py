@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, nearest
 from ep_bench.results.cell_files import (
     CELLS,
     each_record,
@@ -37,7 +37,7 @@ from ep_bench.results.files import (
     write_atomically,
     write_if_changed,
 )
-from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, size_check, suspect_files
+from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, suspect_files
 from ep_bench.results.lock_file import (
     LOCK,
     Origin,
@@ -48,7 +48,6 @@ from ep_bench.results.lock_file import (
     refuse_other_kind,
     write_lock,
 )
-from ep_bench.results.missing_folder import no_folder, no_results
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
 from ep_bench.types import Record
 
@@ -150,15 +149,11 @@ def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows
     """
     found, lock = FinishedRows(), read_lock(folder) or {}
     origins, checksums = read_provenance(lock)
-    planned = {cell["cell"] for cell in lock_cells(lock)}
-    check_size = size_check(lock)
     rows, unreadable_rows = read_table(folder / RESULTS)
     errors = [SuspectRow(RESULTS, str(error)) for error in unreadable_rows]
     for row in rows:
         key = row["cell"]
-        reason = check_size(row) if key in planned or not planned else ""
-        reason = reason or _mismatch(row, checksums.get(key))
-        if reason:
+        if reason := _mismatch(row, checksums.get(key)):
             found.suspect.append(SuspectRow(RESULTS, reason, row["method"], row["dataset"], row["split"], key))
         else:
             found.rows[key], found.origins[key] = row, origins.get(key, _UNKNOWN)
@@ -294,14 +289,22 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
 def read_study(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
     """Return the results in a folder. Raises UserError if the folder has none."""
     if not folder.is_dir():
-        raise no_folder(folder, (LOCK, RESULTS))
+        known = {path.name: path for place in ("results", ".") for path in _with_results(folder.parent / place)}
+        near = nearest(folder.name, known)
+        raise UserError("no such folder" + (f"; did you mean {known[near]}?" if near else ""), where=str(folder))
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
-        raise no_results(folder, (LOCK, RESULTS))
+        problem = f"no results found: neither {LOCK} nor {RESULTS} exists"
+        raise UserError(problem, where=str(folder), allowed=[str(path) for path in _with_results(folder)] or None)
     lock, finished = lock or {}, finished_rows(folder, with_cell_files=with_cell_files)
     finished.suspect += suspect_files(folder, lock)
     rows, further = by_seed(lock, current_rows(folder, lock, finished.rows))
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished, further)
+
+
+def _with_results(parent: Path) -> set[Path]:
+    """Return the folders in a folder that have results."""
+    return {path.parent for file in (LOCK, RESULTS) for path in parent.glob(f"*/{file}")}
 
 
 def read_intact(folder: Path) -> StudyResults:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ep_bench.errors import UserError, visible
-from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import write_if_changed
-from ep_bench.results.integrity import Row, impossible, text
+from ep_bench.results.integrity import Row, text
 from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
 
@@ -31,7 +30,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a ``results.csv`` with numbers parsed; empty values are omitted.
 
-    Raises UserError for a wrong header, a missing field, text in a column of numbers, or an impossible value.
+    Raises UserError for a wrong header, a missing field, or text in a column of numbers.
     """
     rows, errors = read_table(path)
     if errors:
@@ -52,8 +51,7 @@ def read_table(path: Path) -> tuple[list[Row], list[UserError]]:
 def _read(path: Path) -> tuple[list[Row], list[UserError]]:
     rows: list[Row] = []
     errors: list[UserError] = []
-    text = read_bytes(path).decode("utf-8", errors="surrogateescape")
-    with io.StringIO(text, newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         missing = sorted(set(HEAD_COLUMNS) - set(reader.fieldnames or ()))
         if missing:
@@ -73,10 +71,7 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
         if key not in COLUMNS or not found:
             continue
         try:
-            found.encode()
             parsed[key] = _value(key, found)
-        except UnicodeEncodeError:
-            raise UserError("not UTF-8", where=where, field=key) from None
         except ValueError:
             raise UserError("not a number", where=where, field=key, found=found) from None
     if None in row or None in row.values():
@@ -85,8 +80,6 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
         raise UserError("incomplete row: method, dataset, split, status and cell are required", where=where)
     if parsed["status"] not in STATUSES:
         raise UserError("unknown status", where=where, found=parsed["status"], allowed=STATUSES)
-    if reason := impossible(parsed):
-        raise UserError(reason, where=where)
     return parsed
 
 

@@ -17,9 +17,9 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour, neighbours
-from ep_bench.results.writers import sole_writer
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
 from ep_bench.types import DatasetInfo, DatasetRef, Method, Record
 

@@ -15,7 +15,7 @@ from ep_bench.experiments.parts import combined
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.results import store
-from ep_bench.results.writers import sole_writer
+from ep_bench.results.files import sole_writer
 from ep_bench.runner.jobs import INFRASTRUCTURE, PARTS, VALUE, AnyJob, BasePlan, PartJob, PlannedCell
 from ep_bench.spec import Study
 from ep_bench.types import Cell, Record

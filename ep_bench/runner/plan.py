@@ -14,8 +14,8 @@ from typing import Any, Self
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError, joined
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.files import sole_writer
 from ep_bench.results.selection import Wanted, matches
-from ep_bench.results.writers import sole_writer
 from ep_bench.runner.earlier_results import EarlierResults, slot, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
 from ep_bench.runner.jobs import BasePlan, Job, PlannedCell

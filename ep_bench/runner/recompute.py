@@ -13,9 +13,8 @@ from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
-from ep_bench.experiments import SUMMARY
+from ep_bench.experiments import REGISTRY, SUMMARY, get
 from ep_bench.experiments.record import EXACT
-from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic

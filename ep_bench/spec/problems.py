@@ -92,8 +92,6 @@ def shown(value: Any) -> Any:
         return UnquotedText(str(value).lower())
     if isinstance(value, str) and len(value) > _MAX_VALUE:
         return shorten(value, _MAX_VALUE)
-    if isinstance(value, int) and abs(value) >= 10**_MAX_VALUE:
-        return UnquotedText("a number of more than sixty digits")
     return value
 
 

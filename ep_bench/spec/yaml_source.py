@@ -99,10 +99,6 @@ class _Builder:
         try:
             node = yaml.compose(text, Loader=_Loader)
             return None if node is None else self.build(node, ())
-        except RecursionError:
-            raise UserError(
-                "nested too deeply, or an alias inside the value that it refers to", where=self.where
-            ) from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             parts = [getattr(error, "context", None), getattr(error, "problem", None)] if mark else [str(error)]

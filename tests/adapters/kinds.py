@@ -60,11 +60,11 @@ class Frozen(Line):
 
 
 class Bare(Line):
-    """Gives an object with the fewest methods there may be: pdf, cdf, mean, std."""
+    """Gives an object with the fewest methods there may be: logpdf, cdf, mean, var."""
 
     def predict_dist(self, X: Any) -> Any:
-        frozen = stats.logistic(loc=self.line(X), scale=self.scale)
-        return type("Bare", (), {name: staticmethod(getattr(frozen, name)) for name in ("pdf", "cdf", "mean", "std")})()
+        frozen, names = stats.logistic(loc=self.line(X), scale=self.scale), ("logpdf", "cdf", "mean", "var")
+        return type("Bare", (), {name: staticmethod(getattr(frozen, name)) for name in names})()
 
 
 class Density(Line):
@@ -181,13 +181,3 @@ class OddInterval(Points):
 class Classifier(Points):
     def predict_proba(self, X: Any) -> Any:
         return np.full((len(X), 2), 0.5)
-
-
-class NoPredict(Line):
-    def score(self, X: Any, y: Any) -> float:
-        return 0.0
-
-
-class LatePredict(Line):
-    def __init__(self) -> None:
-        self.predict = self.line

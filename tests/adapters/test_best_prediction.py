@@ -178,24 +178,6 @@ def test_invalid_predictions_are_reported(tmp_path: Path, body: str, message: st
         adapters.build("./m.py:C", {}, tmp_path).fit(X, y).predict_dist(X)
 
 
-def test_an_error_behind_a_hidden_signature_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "m.py").write_text(
-        "class C:\n    def fit(self, X, y):\n        pass\n    def predict(self, X, **options):\n"
-        "        return X[:, 0], None + 1\n"
-    )
-    with pytest.raises(TypeError, match="unsupported operand"):
-        adapters.build("./m.py:C", {}, tmp_path).fit(X, y).predict_dist(X)
-
-
-def test_a_hidden_signature_that_knows_no_return_std_gives_points(tmp_path: Path) -> None:
-    (tmp_path / "m.py").write_text(
-        "class C:\n    def fit(self, X, y):\n        pass\n    def predict(self, X, **options):\n"
-        "        return self._predict(X, **options)\n    def _predict(self, X):\n        return X[:, 0]\n"
-    )
-    found = adapters.build("./m.py:C", {}, tmp_path).fit(X, y).predict_dist(X)
-    assert isinstance(found, PointPrediction)
-
-
 # scikit-learn's wrappers
 
 STEP = {"use": "sklearn.preprocessing:StandardScaler"}

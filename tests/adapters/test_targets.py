@@ -26,18 +26,9 @@ def read(tmp_path: Path, use: str):
     return read_study(tmp_path / "s.yaml", InstalledCatalogue())
 
 
-def test_a_class_without_prediction_method_is_reported_with_its_methods(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: needs predict_dist, pred_dist, .*") as caught:
-        read(tmp_path, KINDS + "NoPredict")
-    assert "it has fit, line, score" in str(caught.value)
-    with pytest.raises(UserError, match="has no method fit"):
+def test_a_class_without_fit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: has no method fit"):
         read(tmp_path, "collections:OrderedDict")
-
-
-@pytest.mark.parametrize("name", ["LatePredict", "QuantileMethod", "Boosted", "TabularInterval", "Points"])
-def test_every_way_to_predict_is_enough(tmp_path: Path, name: str) -> None:
-    assert list(adapters.problems(KINDS + name, {}, tmp_path)) == []
-    assert list(adapters.problems("sklearn.pipeline:Pipeline", {"steps": []}, tmp_path)) == []
 
 
 @pytest.mark.parametrize(

@@ -152,13 +152,6 @@ class FitAlters(Honest, BaseEstimator):
         return super().fit(X, y)
 
 
-class ConstructorAltersItsArgument(Honest):
-    def __init__(self, sizes=(1,)):
-        self.sizes = sizes
-        if isinstance(sizes, list):
-            sizes.append(1)
-
-
 class HoldsALock(Honest):
     """Neither copied nor pickled."""
 
@@ -288,14 +281,6 @@ class TwoAnswers(Honest):
     def predict_dist(self, X):
         mean, variance = self.moments(X)
         return Predictive.gaussian(mean + 0.5 * np.sqrt(self.noise), variance + self.noise)
-
-
-class Reseeds(Honest):
-    """Worth advice, no fault."""
-
-    def fit(self, X, y):
-        np.random.seed(0)  # noqa: NPY002
-        return super().fit(X, y)
 
 
 class FailsOnManyScales(Honest):

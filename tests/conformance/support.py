@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from ep_bench import estimator, methods
 from ep_bench.conformance.checks import CheckOutcome, checks
 from ep_bench.conformance.method_under_test import MethodUnderTest
-from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
+from ep_bench.conformance.worker import perform
 
 HERE = Path(__file__).parent
 

@@ -10,8 +10,8 @@ from ep_bench import methods
 from ep_bench.conformance import classifiers
 from ep_bench.conformance.checks import CheckOutcome, checks
 from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest
-from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
+from ep_bench.conformance.worker import perform
 from ep_bench.errors import UserError
 from ep_bench.types import Task
 from tests.conformance.support import findings, having

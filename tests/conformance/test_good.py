@@ -105,7 +105,7 @@ def test_every_inference_of_robust_regression_conforms_with_all_its_steps(infere
         ("sklearn.linear_model:LinearRegression", {}, POINTS, set()),
         ("sklearn.linear_model:Ridge", {"alpha": 1e6}, POINTS, set()),
         ("sklearn.neighbors:KNeighborsRegressor", {}, POINTS, {"one-row"}),
-        ("sklearn.svm:SVR", {}, POINTS, {"global-rng"}),
+        ("sklearn.svm:SVR", {}, POINTS, set()),
         pytest.param(GP, {"kernel": NOISY}, set(), set(), marks=pytest.mark.slow),
         pytest.param(GP, {"kernel": NOISY, "normalize_y": True}, set(), set(), marks=pytest.mark.exhaustive),
         pytest.param(

@@ -14,14 +14,12 @@ import psutil
 import pytest
 from scipy import stats
 
-from ep_bench.conformance import suite
 from ep_bench.conformance.calibration import wrong_density
 from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, CheckOutcome
 from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
-from ep_bench.conformance.run_check import FUNCTIONS
 from ep_bench.conformance.suite import CheckRunner, examine
+from ep_bench.conformance.worker import function_of
 from ep_bench.errors import UserError
-from ep_bench.processes.warm_server import WarmServer
 from tests.conformance.support import HERE, bad
 
 DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
@@ -29,16 +27,14 @@ DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "words", "line"),
+    ("name", "words"),
     [
-        ("EndlessLoop", "not finished after 2 seconds", "while X.shape[1]"),
-        ("EndsTheProcess", "ended its process with exit code 3", ""),
-        ("Segfault", "crashed: SIGSEGV", "ctypes.string_at(0)"),
+        ("EndlessLoop", "not finished after 2 seconds"),
+        ("EndsTheProcess", "ended its process with exit code 3"),
+        ("Segfault", "crashed: SIGSEGV"),
     ],
 )
-def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(
-    name: str, words: str, line: str
-) -> None:
+def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(name: str, words: str) -> None:
     examiner = CheckRunner(bad(name), {}, HERE, 2.0)
     try:
         examiner.start()
@@ -47,11 +43,6 @@ def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(
         examiner.stop()
     assert (lost.status, after) == ("FAULT", CheckOutcome("one-row", "ok"))
     assert words in lost.findings[0].found
-    place = re.search(r", in fit \(bad_methods.py, line (\d+)\)", lost.findings[0].found)
-    assert (place is not None) == bool(line)
-    if place is not None:
-        number = int(place.group(1))
-        assert line in "\n".join((HERE / "bad_methods.py").read_text().splitlines()[number - 2 : number])
 
 
 @pytest.mark.slow
@@ -91,14 +82,6 @@ def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
         list(examine("./m.py:X", {}, tmp_path, 30.0))
 
 
-def test_a_server_that_does_not_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = WarmServer("ep_bench.no_such_module:prepare")
-    monkeypatch.setattr(suite, "_servers", [server])
-    with pytest.raises(UserError, match=r"^pbp: no process .* started: .*No module named 'ep_bench\.no_such_module'"):
-        list(examine("pbp", {}, HERE, 30.0))
-    server.stop()
-
-
 def test_no_child_is_left(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(
         "import os\nclass X:\n    def fit(self, X, y):\n        open('pid', 'w').write(str(os.getpid()))\n"
@@ -122,7 +105,7 @@ def test_every_check_has_a_function_and_follows_the_checks_it_needs(checks: tupl
     for i, check in enumerate(checks):
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", check.name)
         assert set(check.needs) <= set(names[:i])
-        assert inspect.getdoc(FUNCTIONS[check.name])
+        assert inspect.getdoc(function_of(check.name))
 
 
 def test_the_document_lists_the_checks_as_they_are() -> None:

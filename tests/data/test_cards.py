@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ep_bench import data
-from ep_bench.data import cards, reading, verification
+from ep_bench.data import reading, verification
 from ep_bench.data.targets import few_values
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
@@ -72,33 +72,6 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
 
 def test_all_data_files_together_are_small() -> None:
     assert sum(path.stat().st_size for path in (ROOT / "datasets").rglob("*") if path.is_file()) <= 6_000_000
-
-
-CARD = "name: {name}\ntitle: t\nn: {n}\nd: 1\ntarget: y\nsource: s\nlicence: l\ncitation: c\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\xff\xfe\x00", "cannot be read"),
-        (b"name: [", r"cannot be read: .*line \d"),
-        (CARD.format(name="mine", n="many").encode(), r"card\.yaml: n: must be a whole number; found 'many'"),
-        (CARD.format(name="yours", n=1).encode(), r"card\.yaml: name: must be the name of the folder.*found 'yours'"),
-        ((CARD.format(name="mine", n=1) + "inputs: [a, b]\n").encode(), "`inputs` has 2 names, and `d` is 1"),
-        (CARD.format(name="mine", n=1).replace("d: 1\n", "").encode(), r"card\.yaml: d: is missing"),
-        (
-            CARD.format(name="mine", n=1).replace("licence", "license").encode(),
-            r"card\.yaml: license: the card has no such option.*did you mean 'licence'\?",
-        ),
-    ],
-)
-def test_a_wrong_card_is_one_message(monkeypatch, tmp_path, content: bytes, message: str) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "card.yaml").write_bytes(content)
-    monkeypatch.setattr(cards, "shipped_folder", lambda _: tmp_path)
-    with pytest.raises(UserError, match=message) as caught:
-        cards.built_in_card("mine")
-    assert "'citation': 'c'" not in str(caught.value)  # not the whole card
 
 
 @pytest.mark.parametrize(

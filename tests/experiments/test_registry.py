@@ -12,7 +12,7 @@ import pytest
 
 from ep_bench import experiments
 from ep_bench.errors import UserError
-from ep_bench.experiments import figures, registry
+from ep_bench.experiments import figures
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as tilted
 from ep_bench.experiments.gp_t_2011.conflict_tilted import figure as tilted_figure
 from ep_bench.experiments.storage import ExperimentSetup
@@ -23,9 +23,9 @@ from tests.experiments.support import run_experiment
 SETUP = ExperimentSetup("conflict_tilted", {}, 3)
 
 
-@pytest.mark.parametrize("name", registry.REGISTRY)
+@pytest.mark.parametrize("name", experiments.REGISTRY)
 def test_a_record_is_complete(name: str) -> None:
-    experiment = registry.get(name)
+    experiment = experiments.get(name)
     assert experiment.name == name
     assert experiment.caption
     assert experiment.config.model_config["frozen"]
@@ -61,8 +61,9 @@ def test_altered_files_are_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_figures_load_no_numba_and_no_scikit_learn() -> None:
     code = (
-        "import sys, json; from ep_bench.experiments import figures, registry;"
-        "[(e.draw, e.tables) for e in map(registry.get, registry.REGISTRY)]; print(json.dumps(sorted(sys.modules)))"
+        "import sys, json; from ep_bench import experiments; from ep_bench.experiments import figures;"
+        "[(e.draw, e.tables) for e in map(experiments.get, experiments.REGISTRY)];"
+        "print(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in json.loads(done.stdout)} & {"numba", "sklearn", "optuna", "joblib"}

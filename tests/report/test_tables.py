@@ -120,3 +120,7 @@ def test_latex_compiles(table, tmp_path):
 )
 def test_numbers_that_need_an_exponent(value, places, text):
     assert tables.number(value, places) == text
+
+
+def test_markdown_has_no_markup_of_labels() -> None:
+    assert tables.plain_markdown("<img src=x> & &lt; [x](y)") == "&lt;img src=x> & &amp;lt; [x]\\(y)"

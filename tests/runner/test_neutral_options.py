@@ -10,8 +10,7 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from ep_bench import estimator, methods
-from ep_bench.experiments import storage
-from ep_bench.experiments.registry import get
+from ep_bench.experiments import get, storage
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.options import NEUTRAL
 from ep_bench.runner.plan import Plan

@@ -14,7 +14,7 @@ from ep_bench import load_results
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
-from ep_bench.results.writers import sole_writer
+from ep_bench.results.files import sole_writer
 from ep_bench.runner.jobs import LOST, BasePlan
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

@@ -18,7 +18,7 @@ import pytest
 
 from ep_bench.cli.output import verify as output
 from ep_bench.errors import INSTALL_EXTRA, UserError
-from ep_bench.experiments.registry import get
+from ep_bench.experiments import get
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.methods import pbp
 from ep_bench.results import store

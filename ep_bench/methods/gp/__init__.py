@@ -29,9 +29,9 @@ import numpy as np
 
 from ep_bench.covariances import Covariance
 from ep_bench.covariances.exact_evidence import GPProblem, evidence, factorised
+from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import learn, prepared, warn_of_small_noise
-from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence, warn_of_repeats
 from ep_bench.numerics import symmetric

@@ -35,8 +35,8 @@ import numpy as np
 from ep_bench.covariances.replicates import unbounded_evidence
 from ep_bench.methods.gp_t import learning, sampling
 from ep_bench.methods.gp_t.inference import problem_of
-from ep_bench.methods.gp_t.options import Config
 from ep_bench.methods.gp_t.state import State
+from ep_bench.methods.gp_t.student_t_config import Config
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 

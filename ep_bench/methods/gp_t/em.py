@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from ep_bench.covariances import Covariance, matrix
+from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import judged, search, starting_points, warn
-from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import fixed_scales
 from ep_bench.methods.gp_t.posterior import InferenceResult
 from ep_bench.methods.gp_t.variational import factors

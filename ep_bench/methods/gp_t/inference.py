@@ -11,8 +11,8 @@ from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import prepared
 from ep_bench.methods.gp_t import ep, kl, laplace, variational
-from ep_bench.methods.gp_t.options import CHECK_FRACTION, UNRELIABLE, Config
 from ep_bench.methods.gp_t.posterior import InferenceResult
+from ep_bench.methods.gp_t.student_t_config import CHECK_FRACTION, UNRELIABLE, Config
 from ep_bench.methods.gp_t.warm_start import WarmStartPath
 from ep_bench.types import Array, Rows
 

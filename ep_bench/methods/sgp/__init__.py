@@ -37,10 +37,10 @@ from threadpoolctl import threadpool_limits
 from ep_bench.covariances import Covariance
 from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
+from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.hyperparameters import VARIANCE_LIMITS, Hyperparameters
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import judged, prepared, starting_points, warn, warn_of_small_noise
-from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.covariances.replicates import Duplicates, Replicates, merge, unbounded_evidence
 from ep_bench.covariances.sparse_bound import (

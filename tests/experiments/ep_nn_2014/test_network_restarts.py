@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ep_bench import data, experiments
+from ep_bench.experiments import get
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 from ep_bench.experiments.ep_nn_2014.network_restarts.compute import MEASURES
-from ep_bench.experiments.registry import get
 from ep_bench.report import build
 from tests.experiments.support import run_experiment
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench.experiments import registry
+from ep_bench import experiments
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.report import build
 from ep_bench.results import store
 
 
 def figure_of(name: str, arrays: dict[str, np.ndarray]) -> Figure:
-    (picture,) = registry.get(name).draw(ExperimentResults("s", arrays))
+    (picture,) = experiments.get(name).draw(ExperimentResults("s", arrays))
     return picture.figure
 
 

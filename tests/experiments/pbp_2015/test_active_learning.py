@@ -16,7 +16,7 @@ from scipy import integrate, stats
 from ep_bench import data, experiments, methods, published
 from ep_bench.errors import UserError
 from ep_bench.estimator import Estimator
-from ep_bench.experiments import figures, registry
+from ep_bench.experiments import figures
 from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
 from ep_bench.experiments.record import ExperimentResults
@@ -558,7 +558,7 @@ def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: P
 
 def test_the_study_is_that_of_the_paper() -> None:
     study = yaml.safe_load((ROOT / "configs/pbp_2015/active_learning.yaml").read_text())
-    config = registry.get("active_learning").config
+    config = experiments.get("active_learning").config
     default, given = config(), config(**study["options"])
     assert given == default.model_copy(update={"methods": given.methods})
     assert {entry.name for entry in given.methods} == {entry.name for entry in default.methods}

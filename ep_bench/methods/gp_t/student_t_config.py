@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.replicates import Duplicates
 from ep_bench.methods.gp_t import ep
 from ep_bench.options import NEUTRAL
