@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import sys
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterable, Sequence
@@ -203,3 +204,14 @@ def _place(error: BaseException) -> str:
     with contextlib.suppress(Exception):  # a method may raise an object of any kind
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     return f"({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+
+
+_ConvergenceWarning = type("ConvergenceWarning", (UserWarning,), {"__doc__": "A fit that has not converged."})
+
+
+def __getattr__(name: str) -> Any:
+    """Return scikit-learn's ``ConvergenceWarning``, or its namesake if scikit-learn, a slow import, is not loaded."""
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    loaded = sys.modules.get("sklearn.exceptions")
+    return _ConvergenceWarning if loaded is None else loaded.ConvergenceWarning

@@ -21,7 +21,7 @@ ALLOWED = {
     "resources": set(),
     "predictions": {"types"},
     "plugins": {"errors", "types"},
-    "numerics": set(),
+    "numerics": {"errors"},
     "models": {"numerics"},
     "covariances": {"errors", "types", "options", "numerics"},
     "methods": {"errors", "types", "predictions", "plugins", "options", "numerics", "models", "covariances"},

@@ -24,9 +24,14 @@ _Ask = Callable[[Any, Any, int], Prediction | None]  # of a model, inputs and th
 def preload() -> None:
     """Import what adapted classes use of scikit-learn, and read the installed distributions.
 
-    For a process that others are forked from.
+    For a process that others are forked from. The first validation of data in a process reads the entry points of all
+    packages, so that it is done here.
     """
     importlib.import_module("sklearn.pipeline")
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
+    validate_data(BaseEstimator(), [[0.0]], [0.0])
     distributions()
 
 

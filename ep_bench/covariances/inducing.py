@@ -17,14 +17,14 @@ def centres(X: Array, count: int, rng: np.random.Generator) -> Array:
 
     If fewer inputs of the subsample are distinct, all of these are returned.
     """
+    from sklearn.cluster import KMeans  # first, so that compiling with few data points loads it
+
     seed = int(rng.integers(2**31))
     if len(X) > PER_CENTRE * count:
         X = X[np.sort(rng.choice(len(X), PER_CENTRE * count, replace=False))]
     distinct = np.unique(X, axis=0)
     if len(distinct) <= count:
         return distinct
-    from sklearn.cluster import KMeans
-
     # Rounding errors depend on the number of threads. A limit around this function would not limit a library that the
     # import above is the first to load.
     with threadpool_limits(1), warnings.catch_warnings():

@@ -136,7 +136,7 @@ def warn(
         warnings.warn(repeats, UserWarning, stacklevel=stacklevel)
     if found.converged and not stopped:
         return
-    from sklearn.exceptions import ConvergenceWarning
+    from ep_bench.errors import ConvergenceWarning
 
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
     if found.iterations < steps:

@@ -30,12 +30,13 @@ from ep_bench.estimator.config import (
     restore,
     split_common,
 )
+from ep_bench.estimator.model import ClassificationModel, MethodModel, RandomState, RegressionModel
 from ep_bench.estimator.scaling import Scaling, standardisation
 from ep_bench.types import Task
 
 if TYPE_CHECKING:
     from ep_bench.estimator.classifier import MethodClassifier
-    from ep_bench.estimator.fitting import MethodEstimator, RandomState
+    from ep_bench.estimator.fitting import MethodEstimator
     from ep_bench.estimator.regressor import MethodRegressor
 
 # Names whose modules load scikit-learn, which a plan does not need; they are imported on first use.
@@ -43,7 +44,6 @@ _LATER = {
     "MethodClassifier": "ep_bench.estimator.classifier",
     "MethodEstimator": "ep_bench.estimator.fitting",
     "MethodRegressor": "ep_bench.estimator.regressor",
-    "RandomState": "ep_bench.estimator.fitting",
 }
 _SUFFIXES = {"regression": "Regressor", "classification": "Classifier"}
 _warm: set[str] = set()  # methods, with the options that can select a kernel, compiled in this process
@@ -57,12 +57,26 @@ def estimator_class(name: str, task: Task | None = None) -> Any:
     """
     if task is None:
         return estimator_class(name, methods.get(name).tasks[0])
+    require_task(name, task)
+    return _class(name, task, _base(task), _class_name(name, task))
+
+
+@cache
+def model_class(name: str, task: Task) -> Any:
+    """Return the class of a registry method for a task without the interface of scikit-learn, which need not be loaded.
+
+    Raises UserError for an unknown name, or a task that the method does not support.
+    """
+    require_task(name, task)
+    return _class(name, task, RegressionModel if task == "regression" else ClassificationModel, f"{name}_model")
+
+
+def _class(name: str, task: Task, base: type[MethodModel], class_name: str) -> Any:
     method = methods.get(name)
     fields = method.config.model_fields  # type: ignore[attr-defined]
     defaults = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
     defaults |= {**COMMON_OPTIONS, "constant_inputs": None, "random_state": None}
     defaults |= {"classes": None} if task == "classification" else {}
-    require_task(name, task)
 
     def __init__(self: Any, **options: Any) -> None:  # noqa: N807
         unknown = sorted(options.keys() - defaults.keys())
@@ -78,7 +92,6 @@ def estimator_class(name: str, task: Task | None = None) -> Any:
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()
     ]
     __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    class_name = _class_name(name, task)
     body = {
         "__init__": __init__,
         "__module__": __name__,
@@ -86,7 +99,7 @@ def estimator_class(name: str, task: Task | None = None) -> Any:
         "Attributes after ``fit``: ``help(ep_bench.Estimator)``.",
         "method": method,
     }
-    return type(class_name, (_base(task),), body)
+    return type(class_name, (base,), body)
 
 
 def _base(task: Task) -> type[MethodEstimator]:
@@ -193,7 +206,8 @@ def warm_up(name: str, options: Mapping[str, Any], task: Task | None = None) -> 
     # The method may reject these data or warn; the kernels that it called are compiled nevertheless.
     with contextlib.suppress(ArithmeticError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        Estimator(name, task, **{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
+        model = model_class(name, task or methods.get(name).tasks[0])
+        model(**{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
     _warm.add(key)
     return time.perf_counter() - started
 
@@ -224,6 +238,7 @@ __all__ = [
     "Scaling",
     "UserError",
     "estimator_class",
+    "model_class",
     "parse_options",
     "require_task",
     "resolve",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,16 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from ep_bench.estimator.fitting import MethodEstimator
-from ep_bench.estimator.scaling import standardisation
-from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.predictions import Predictive
-from ep_bench.types import Array, Rows
+from ep_bench.estimator.model import RegressionModel
+from ep_bench.types import Array
 
 
-class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
+class MethodRegressor(RegressorMixin, MethodEstimator, RegressionModel):  # type: ignore[misc]
     """Base class of the regressors of registry methods; see ``Estimator`` for the attributes after ``fit``."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) in original units.
 
         After an error the estimator is not fitted, even if it was before.
@@ -53,36 +51,12 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
         """
         self._forget()
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        targets = np.asarray(targets, dtype=np.float64)
-        self.x_scaling_, self.y_scaling_ = standardisation(
-            inputs, targets, self.constant_inputs, active=self.standardize
-        )
-        self._fit_rows(Rows(self.x_scaling_.apply(inputs), self.y_scaling_.apply(targets[:, None])[:, 0]), extra)
-        return self
-
-    def predict_dist(self, X: ArrayLike) -> Predictive:
-        """Return the predictive distribution at inputs X (n, d), in original units, noise included."""
-        standardised: Predictive = self._answer(X)
-        return standardised.rescale(float(self.y_scaling_.shift[0]), float(self.y_scaling_.scale[0]))
+        return super().fit(inputs, np.asarray(targets, dtype=np.float64), **extra)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return means (n,), with ``return_std`` also standard deviations (n,), in original units, noise included."""
         distribution = self.predict_dist(X)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
-
-    def diagnose(self, X: ArrayLike, name: str = "predictions") -> dict[str, float]:
-        """Return convergence diagnostics of a sampler's predictions at inputs X (n, d); empty for other methods.
-
-        The keys are ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` followed by ``name``. The values are the worst over the
-        inputs, computed from the draws used for predictions by ``numerics.mcmc_diagnostics.measures``.
-        """
-        distribution = self.predict_dist(X)
-        chain = getattr(self.state_, "chain", None)
-        if chain is None:
-            return {}
-        means = distribution.means[:: len(distribution.means) // len(chain)]  # components of a draw have equal means
-        by_chain = np.array([means[chain == place] for place in range(int(chain.max()) + 1)])
-        return mcmc_diagnostics.measures(name, by_chain)[0]
 
     @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
     def latent(self, X: ArrayLike) -> tuple[Array, Array]:

@@ -96,9 +96,11 @@ class ExperimentSetup:
 def write(setup: ExperimentSetup, folder: Path, computed: Computed, about: Mapping[str, Any], seconds: float) -> None:
     """Store the results of an experiment; earlier ones are kept in the folder ``superseded``.
 
+    The lock file is moved away last and written last, and has the checksums of the other files. A folder without it has
+    no results, so that none are a mixture if the process is killed here.
     ``about`` has the further entries of the lock file, ``seconds`` is the wall time of all parts.
     """
-    _keep_earlier(folder)
+    keep_earlier(folder)
     arrays, summary = computed
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
@@ -122,9 +124,11 @@ def update_comparison(setup: ExperimentSetup, folder: Path, about: Mapping[str, 
     store.write_lock(folder, {**lock, **setup.columns(), **about})
 
 
-def _keep_earlier(folder: Path) -> None:
+def keep_earlier(folder: Path) -> None:
     """Move the results that the folder has to ``superseded/<time of their end>``."""
     if not (folder / store.LOCK).exists():
+        for name in FILES:  # of a process that was killed while it wrote them
+            (folder / name).unlink(missing_ok=True)
         return
     ended = time.gmtime((folder / store.LOCK).stat().st_mtime)
     place = folder / SUPERSEDED / time.strftime("%Y-%m-%dT%H-%M-%S", ended)

@@ -178,6 +178,6 @@ def convergence_problem(diagnostics: Mapping[str, float], chains: int, samples: 
 def warn(problem: str, stacklevel: int) -> None:
     """Warn with scikit-learn's ConvergenceWarning if there is a problem; ``stacklevel`` counts from this function."""
     if problem:
-        from sklearn.exceptions import ConvergenceWarning
+        from ep_bench.errors import ConvergenceWarning
 
         warnings.warn(problem, ConvergenceWarning, stacklevel=stacklevel)

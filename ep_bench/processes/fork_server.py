@@ -22,7 +22,10 @@ from multiprocessing.reduction import ForkingPickler, recv_handle
 from typing import Any, NamedTuple, NoReturn
 
 from ep_bench.errors import Failure, one_line
-from ep_bench.processes.tree import adopt_orphans, end_with_parent, kill_descendants
+from ep_bench.processes.tree import adopt_orphans, end_with_parent, free_beginning, kill_descendants
+
+_MAX_OUTPUT, _KEPT_OUTPUT = 2**26, 2**16  # bytes of a child's output on the disk; if there are more, the end is kept
+_OUTPUT_INTERVAL = 1.0  # seconds between two checks of its size
 
 
 class ChildRequest(NamedTuple):
@@ -83,18 +86,24 @@ def _serve(connection: Connection) -> NoReturn:
             for descriptor in (connection.fileno(), ended, wake):
                 os.close(descriptor)
             _run(request.kind, *handles)
-        for handle in handles:
-            os.close(handle)
+        answers, printed = handles
+        os.close(answers)
         connection.send((pid, value))
-        connection.send(_end_of(pid, connection, ended))
+        connection.send(_end_of(pid, connection, ended, printed))
+        os.close(printed)
         end_with_parent()
 
 
-def _end_of(pid: int, connection: Connection, ended: int) -> int:
-    """Return the exit code of a child after its processes were killed. Raises EOFError if the parent has ended."""
+def _end_of(pid: int, connection: Connection, ended: int, printed: int) -> int:
+    """Return the exit code of a child after its processes were killed. Raises EOFError if the parent has ended.
+
+    Meanwhile the file ``printed`` with its output is kept small.
+    """
     code = None
     while code is None:
-        ready = wait([connection, ended])
+        ready = wait([connection, ended], _OUTPUT_INTERVAL)
+        if os.fstat(printed).st_blocks * 512 > _MAX_OUTPUT:
+            free_beginning(printed, os.fstat(printed).st_size - _KEPT_OUTPUT)
         with contextlib.suppress(BlockingIOError):
             os.read(ended, 2**10)
         if connection in ready:  # the parent sends nothing while a child is running

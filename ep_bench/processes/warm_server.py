@@ -102,10 +102,15 @@ class WarmServer:
         self._child.ask(None, *arguments)
         return self._child
 
-    def end_child(self) -> None:
-        """End the child, if there is one, with all processes that it started."""
+    def release_child(self) -> None:
+        """Let the child exit while this process does other work; ``end_child`` waits for its end."""
         if self._has_child and self._child is not None:
             self._child.connection.close()
+
+    def end_child(self) -> None:
+        """End the child, if there is one, with all processes that it started."""
+        self.release_child()
+        if self._has_child:
             self.code(_END_SECONDS)
 
     def code(self, seconds: float = _EXIT_SECONDS) -> int | None:
@@ -195,7 +200,7 @@ class RemoteObject:
 def _tail(printed: IO[bytes]) -> str:
     size = os.fstat(printed.fileno()).st_size
     content = os.pread(printed.fileno(), _READ, max(0, size - _READ)).decode("utf-8", errors="backslashreplace")
-    return re.sub(r"\nExtension modules: .*\n", "\n", content)[-_TAIL:]
+    return re.sub(r"\nExtension modules: .*\n", "\n", content.lstrip("\0"))[-_TAIL:]
 
 
 def module_path() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,21 @@ Row = dict[str, Any]
 
 _NUMBER_COLUMNS = frozenset(COLUMNS) - TEXT_COLUMNS - COUNT_COLUMNS
 _LABELS = frozenset({"study", "method", "dataset"})  # from the plan, which may change them
-_FRACTIONS = frozenset({"coverage95", "coverage50", "coverage90", "error_rate", "pit_error"})
-_NOT_NEGATIVE = frozenset({
+_HASHED = frozenset(COLUMNS) - _LABELS
+_FRACTIONS = ("coverage95", "coverage50", "coverage90", "error_rate", "pit_error")
+_NOT_NEGATIVE = (
     "rmse", "mae", "crps", "ll_std", "se_std", "se_prct99", "width50", "width90", "width95", "train_rmse", "target_std",
     "brier", "fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb", "fit_cpu_seconds",
     "predict_cpu_seconds", "tune_cpu_seconds", "r_hat", "split", "seed",
-})  # fmt: skip
+)  # fmt: skip
+_LARGEST = sys.float_info.max
+_POSSIBLE = {
+    column: (-_LARGEST, math.inf if column.startswith("width") else _LARGEST)
+    for column in COLUMNS
+    if column not in TEXT_COLUMNS
+}
+_POSSIBLE |= {column: (0.0, _POSSIBLE[column][1]) for column in _NOT_NEGATIVE}
+_POSSIBLE |= dict.fromkeys(_FRACTIONS, (0.0, 1.0)) | dict.fromkeys(("n_train", "n_test"), (1.0, _LARGEST))
 
 
 @dataclass(frozen=True)
@@ -51,18 +61,23 @@ def text(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return repr(float(value))
+    if isinstance(value, int):
+        return str(value)
     return visible(" ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split()))
 
 
 def checksum(row: Mapping[str, Any]) -> str:
     """Return the checksum of a row without its labels, 16 hexadecimal digits."""
-    texts = {column: _canonical_text(column, row[column]) for column in COLUMNS if column in row}
-    filled = {column: value for column, value in texts.items() if value and column not in _LABELS}
+    texts = {column: _canonical_text(column, value) for column, value in row.items() if column in _HASHED}
+    filled = {column: value for column, value in texts.items() if value}
     return hashlib.sha256(canonical(filled).encode()).hexdigest()[:16]
 
 
 def _canonical_text(column: str, value: Any) -> str:
-    return text(float(value) if column in _NUMBER_COLUMNS and value is not None else value)
+    if column not in _NUMBER_COLUMNS or value is None:
+        return text(value)
+    number = float(value)
+    return "" if math.isnan(number) else repr(number)
 
 
 def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -84,16 +99,6 @@ def suspect_files(folder: Path, lock: Mapping[str, Any]) -> list[SuspectRow]:
 def impossible(row: Mapping[str, Any]) -> str:
     """Return why the values of a row are impossible, empty if they are not."""
     for column, value in row.items():
-        if column not in TEXT_COLUMNS and not _is_possible(column, value):
+        if column in _POSSIBLE and not _POSSIBLE[column][0] <= value <= _POSSIBLE[column][1]:
             return f"impossible value: {column} is {value!r}"
     return ""
-
-
-def _is_possible(column: str, value: float) -> bool:
-    if math.isnan(value) or (math.isinf(value) and not column.startswith("width")):
-        return False
-    if column in _FRACTIONS:
-        return 0.0 <= value <= 1.0
-    if column in {"n_train", "n_test"}:
-        return value >= 1
-    return value >= 0.0 or column not in _NOT_NEGATIVE

@@ -26,7 +26,7 @@ class CellLimits:
     def __init__(self, job: AnyJob, pid: int, *, startup: bool = False) -> None:
         self._job, self._pid = job, pid
         self._extra = STARTUP_SECONDS if startup else 0.0
-        self._before = " before its work began" if startup else ""
+        self._before = f" and {STARTUP_SECONDS:g} for loading before its work began" if startup else ""
         self._started = time.monotonic()
         self._cpu_started = 0.0 if job.cpu_seconds is None else cpu_seconds_below(pid)
         self._check_pause = POLL

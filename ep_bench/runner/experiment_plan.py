@@ -54,9 +54,15 @@ class ExperimentPlan(BasePlan):
         failed = len(storage.failures(self.folder))
         return +Counter(ok=len(self.cells) - failed, failed=failed)
 
-    def begin(self) -> None:
-        """Raise UserError if a stored part shows that no further part is worth computing."""
+    def begin(self, jobs: Sequence[AnyJob]) -> None:
+        """Move results of other options or versions away if there are jobs.
+
+        Raises UserError if a stored part shows that no further part is worth computing.
+        """
         store.set_aside(self.finished.damaged)
+        with relative_to(self.study.path.parent), sole_writer(self.folder):
+            if jobs and not self.setup.is_computed(self.folder):
+                storage.keep_earlier(self.folder)
         for record in store.each_record(self.folder, []):
             if record.key in self.finished.rows:
                 self.check(record)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from ep_bench.errors import one_line
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour
 from ep_bench.results.selection import Wanted, matches, no_match, selection
-from ep_bench.spec import Study
 from ep_bench.types import UNCONVERGED, Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
+
+if TYPE_CHECKING:
+    from ep_bench.spec import Study
 
 Options = Mapping[str, Any]
 
@@ -263,8 +265,8 @@ class BasePlan:
         rows = (self.finished.rows.get(planned.job.cell.key) for planned in self.cells)
         return Counter(row["status"] if row else "missing" for row in rows)
 
-    def begin(self) -> None:
-        """Prepare the results folder for a run."""
+    def begin(self, jobs: Sequence[AnyJob]) -> None:
+        """Prepare the results folder for a run of these jobs."""
 
     def take_over(self, *, failed: bool) -> Counter[str]:  # noqa: ARG002
         """Copy finished cells of other studies; return their number by the name of the folder."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import adapters, estimator, methods
-from ep_bench.estimator.fitting import MethodEstimator
+from ep_bench.estimator.model import MethodModel
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.predictions import (
     ClassLabels,
@@ -98,8 +98,8 @@ class CellMethod:
         known: dict[str, Any] = {"constant_inputs": dict(setup.constants) or None, "random_state": setup.seed}
         if setup.task == "classification":
             known["classes"] = tuple(range(setup.classes))
-        self._model = estimator.Estimator(setup.use, setup.task, **options, **known)
-        if only_mean and isinstance(self._model, MethodEstimator):
+        self._model = estimator.model_class(setup.use, setup.task)(**options, **known)
+        if only_mean and isinstance(self._model, MethodModel):
             self._model.only_mean = True
 
     def fit(self, X: Array, y: NDArray[Any]) -> Fitted:
@@ -164,9 +164,14 @@ class ServedMethod(CellMethod):
 
 def prepare() -> None:
     """Load in the fork server what most methods use, so that no cell's time includes it."""
-    adapters.preload()
     methods.names()
     environment()
+
+
+def load_libraries() -> float:
+    """Load in the fork server what external methods use; the time in seconds does not count as compilation."""
+    adapters.preload()
+    return 0.0
 
 
 def load_kernels(use: str, task: Task, variants: Iterable[Options], *, strict: bool = False) -> float:

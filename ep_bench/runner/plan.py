@@ -18,7 +18,7 @@ from ep_bench.results.files import sole_writer
 from ep_bench.results.selection import Wanted, matches
 from ep_bench.runner.earlier_results import EarlierResults, slot, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
-from ep_bench.runner.jobs import BasePlan, Job, PlannedCell
+from ep_bench.runner.jobs import AnyJob, BasePlan, Job, PlannedCell
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
@@ -67,7 +67,7 @@ class Plan(BasePlan):
         places = {key: globs for key, globs in wanted.items() if key != "split"}
         return replace(self, cells=kept, whole=self, places=places)
 
-    def begin(self) -> None:
+    def begin(self, jobs: Sequence[AnyJob]) -> None:  # noqa: ARG002
         """Write the lock file of the whole study, and set damaged files aside.
 
         Raises UserError if the folder is not writable or a derived file in it cannot be read.

@@ -23,7 +23,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     ``work`` is the estimated time of each cell in seconds on one core, or any equal numbers if there are no estimates
     (``estimated``). ``jobs`` is the number of cells that run at a time, or None if unknown. ``unit`` is what they are
-    called.
+    called. Lines name the seed of a cell if ``seeds``, because the study has several.
     """
 
     def __init__(
@@ -34,9 +34,10 @@ class Progress(AbstractContextManager["Progress"]):
         estimated: bool = True,
         quiet: bool = False,
         unit: str = "cells",
+        seeds: bool = False,
         stream: TextIO | None = None,
     ) -> None:
-        self._estimated, self._unit = estimated, unit
+        self._estimated, self._unit, self._seeds = estimated, unit, seeds
         self._work, self._jobs, self._quiet = dict(work), jobs, quiet
         self._stream = stream or sys.stderr
         self._total, self._done, self._failed = len(work), 0, 0
@@ -62,7 +63,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def started(self, job: AnyJob) -> None:
         """Note a cell that is sent to a worker, and show the cells that run."""
-        self._running[job.cell.key] = _place(vars(job.cell))
+        self._running[job.cell.key] = self._place(vars(job.cell), job.cell.factors)
         if self._live is not None:
             self._live.update(self._bar, running=self._names())
         elif not self._quiet and not self._announced and len(self._running) >= min(self._jobs or 1, self._total):
@@ -89,7 +90,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._failed += failed
         self._work.pop(record.key, None)
         self._running.pop(record.key, None)
-        place = f"{_place(row)}{by}"
+        place = f"{self._place(row, record.factors)}{by}"
         if failed:
             self._print(f"{row['status']}: {place}: {row['reason']}")
         if self._quiet:
@@ -109,6 +110,13 @@ class Progress(AbstractContextManager["Progress"]):
             self._live.console.print(line, highlight=False, markup=False)
         else:
             print_line(line, self._stream)
+
+    def _place(self, cell: Mapping[str, Any], factors: Mapping[str, Any]) -> str:
+        """Return the name of a cell, or of a part of an experiment."""
+        if cell["dataset"] == PARTS:
+            return f"part {cell['split']} of {cell['method']}"
+        place = f"{cell['method']} on {cell['dataset']}, split {cell['split']}"
+        return f"{place}, seed {factors['seed']}" if self._seeds else place
 
     def _counts(self) -> str:
         running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
@@ -131,13 +139,6 @@ class Progress(AbstractContextManager["Progress"]):
             if self._jobs and self._estimated
             else "time left unknown"
         )
-
-
-def _place(cell: Mapping[str, Any]) -> str:
-    """Return the name of a cell, or of a part of an experiment."""
-    if cell["dataset"] == PARTS:
-        return f"part {cell['split']} of {cell['method']}"
-    return f"{cell['method']} on {cell['dataset']}, split {cell['split']}"
 
 
 def is_due(last_line: float, started: float) -> bool:

@@ -64,7 +64,7 @@ def run_plan(plan: BasePlan, options: RunOptions) -> RunOutcome:
         _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
-        plan.begin()
+        plan.begin(jobs)
     except OSError as error:
         raise UserError(f"the results folder is not writable: {error.strerror}", where=str(plan.folder)) from error
     taken = plan.take_over(failed=options.stored_only)
@@ -112,7 +112,10 @@ def _run(jobs: list[AnyJob], plan: BasePlan, options: RunOptions) -> tuple[int, 
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
-    shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet, unit=plan.unit)
+    shown = Progress(
+        _work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet, unit=plan.unit,
+        seeds=plan.study.seeds > 1,
+    )  # fmt: skip
     with shown as progress, CellLocks(plan.folder) as locks:
         own_cells = LockedCells(plan, locks, progress)
         waiting = jobs

@@ -49,6 +49,8 @@ from ep_bench.types import Array, Dataset, DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 
+_METHOD = "ep_bench.runner.method_process"
+_LOAD_LIBRARIES = f"{_METHOD}:load_libraries"
 _FUNCTIONS = ("logpdf", "cdf", "quantile")  # of a density
 
 _local = threading.local()  # one supervisor per thread, because a dask worker may have several threads
@@ -92,7 +94,7 @@ class Supervisor:
         self.works_for: str | None = None  # name of a run on a cluster
         self.tag: str | None = None  # of the current job
         self._abandoned = False
-        self._server = WarmServer("ep_bench.runner.method_process:prepare")
+        self._server = WarmServer(f"{_METHOD}:prepare")
 
     @property
     def alive(self) -> bool:
@@ -102,6 +104,7 @@ class Supervisor:
         """Return the record of a job. Raises OSError if no process can be started."""
         self.works_for, self.tag = payload, tag
         unpacked = _payloads.get(payload or "")
+        self._server.end_child()
         started, watch = time.monotonic(), LimitWatch(job, self._server)
         try:
             with watch:
@@ -113,7 +116,7 @@ class Supervisor:
             return record
         finally:
             self.tag = None
-            self._server.end_child()
+            self._server.release_child()
 
     def _loss(self, lost: ChildLostError, seconds: float) -> str:
         """Return why a child was lost."""
@@ -133,14 +136,15 @@ class Supervisor:
 
         def open_method(setup: MethodSetup) -> Any:
             kernels = (setup.use, setup.task, list(variants(job)))
-            before = ("", ()) if job.external else ("ep_bench.runner.method_process:load_kernels", kernels)
-            request = ChildRequest("ep_bench.runner.method_process:ServedMethod", *before)
+            before = (_LOAD_LIBRARIES,) if job.external else (f"{_METHOD}:load_kernels", kernels)
+            request = ChildRequest(f"{_METHOD}:ServedMethod", *before)
             return RemoteMethod(self._server.start(request, setup))
 
         return run_cell(job, open_method, work_begins, copies)
 
     def _open_experiment(self, *arguments: Any) -> Any:
-        return RemoteObject(self._server.start(ChildRequest("ep_bench.experiments.parts:ServedExperiment"), *arguments))
+        request = ChildRequest("ep_bench.experiments.parts:ServedExperiment", _LOAD_LIBRARIES)
+        return RemoteObject(self._server.start(request, *arguments))
 
     def abandon(self) -> None:
         """Kill the processes because their result is no longer awaited."""

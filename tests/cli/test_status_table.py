@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ep_bench.cli.output.study import _coverage
+from ep_bench.cli.output.study import _coverage, _not_ok_lines
 
 
 def test_missing_cells_and_those_left_out_differ() -> None:
@@ -18,3 +18,9 @@ def test_missing_cells_and_those_left_out_differ() -> None:
         ["one", "0/2", "2"],
         ["two", "left out", "0/2"],
     ]
+
+
+def test_cells_that_are_not_ok_have_their_seed_if_the_study_has_several() -> None:
+    row = {"method": "m", "dataset": "d", "split": 3, "cell": "a", "status": "failed", "reason": "why"}
+    assert list(_not_ok_lines([row], {"a": 2})) == ["  failed: m on d, split 3, seed 2: why"]
+    assert list(_not_ok_lines([row])) == ["  failed: m on d, split 3: why"]

@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from ep_bench import experiments
+from ep_bench.experiments import storage
 from ep_bench.experiments.storage import SUPERSEDED, failures
 from ep_bench.results import store
 from ep_bench.types import Record
@@ -159,11 +161,34 @@ def test_results_of_other_options_are_kept(write: Callable[..., Path]) -> None:
     assert run(study).stderr.count("other options") == 0
     kept = {name: (folder_of(study) / name).read_bytes() for name in (*experiments.FILES, store.LOCK)}
     study.write_text(study.read_text() + "seed: 1\n")
-    assert "has results of other options or versions; a run keeps them in" in run(study).stderr
+    some = run(study, "--select", "split=0")
+    assert "has results of other options or versions; a run keeps them in" in some.stderr
+    assert "next: " not in some.stdout
+    assert some.stdout.endswith(f"-> {folder_of(study)}\n")
+    assert "s: experiment, not finished" in ep_bench("status", folder_of(study)).stdout
+    assert "other options" not in run(study).stderr
     assert run(study).stderr == ""
     (place,) = (folder_of(study) / SUPERSEDED).iterdir()
     assert {path.name: path.read_bytes() for path in place.iterdir()} == kept
     assert (folder_of(study) / experiments.ARRAYS).read_bytes() != kept[experiments.ARRAYS]
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(("module", "name"), [(storage, "_csv"), (store, "write_lock")])
+def test_results_that_were_not_written_as_a_whole_are_none(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    study = write("Quick")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, interrupt)
+        assert run(study).returncode == 130
+    assert "s: experiment, not finished: 3 parts ok" in ep_bench("status", folder_of(study)).stdout
+    assert "next: ep-bench report" in run(study).stdout
+    assert (ep_bench("status", folder_of(study)).returncode, fits(study)) == (0, 6)
 
 
 @pytest.mark.slow

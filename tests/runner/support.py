@@ -56,6 +56,16 @@ class Busy(ConstantRegressor):
         os.waitpid(pid, 0)
         return super().fit(X, y)
 
+class PrintsAndCrashes(ConstantRegressor):
+    """Prints 80 MiB, and a line after a pause in which their file is made small; then crashes."""
+    def fit(self, X, y):
+        for _ in range(80):
+            print("x" * 2**20)
+        sys.stdout.flush()
+        time.sleep(2.5)
+        print("the end", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+
 class Stuck(ConstantRegressor):
     """Never returns from compiled code, which handles no signal."""
     def fit(self, X, y):

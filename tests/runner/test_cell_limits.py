@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench.processes.tree import own_cpu_seconds
-from ep_bench.runner import supervisor
+from ep_bench.runner import cell_limits, supervisor
 from ep_bench.runner.cell_limits import CellLimits
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, job, write_methods
@@ -54,6 +54,14 @@ def test_the_cpu_time_of_a_cell_includes_its_processes(methods: Path) -> None:
 def test_a_cell_over_its_cpu_limit_times_out(methods: Path) -> None:
     record = supervisor.run(job("Busy", base=methods, cpu_seconds=0.2))
     assert outcome(record) == ("timeout", "over the limit of 0.2 CPU seconds")
+
+
+def test_loading_has_an_allowance_which_the_reason_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = job("Busy", seconds=0.0, cpu_seconds=None)
+    assert CellLimits(limited, os.getpid(), startup=True).exceeded() is None
+    monkeypatch.setattr(cell_limits, "STARTUP_SECONDS", 0.0)
+    reason = "over the limit of 0 seconds and 0 for loading before its work began"
+    assert CellLimits(limited, os.getpid(), startup=True).exceeded() == ("timeout", reason)
 
 
 def test_work_of_earlier_cells_of_a_process_does_not_count() -> None:

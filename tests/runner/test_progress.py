@@ -76,6 +76,17 @@ def test_durations_as_people_read_them(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
+def test_lines_name_the_seed_of_a_study_with_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PLAIN_INTERVAL", 0.0)
+    out = io.StringIO()
+    with Progress({"a": 1.0}, 1, seeds=True, stream=out) as shown:
+        shown.started(SimpleNamespace(cell=Cell("m", "d", 1, 0, {"seed": 2}, "a")))  # type: ignore[arg-type]
+        shown.finished(Record(record("a").row, {"seed": 2}))
+    first, second = out.getvalue().splitlines()
+    assert first.endswith(": m on d, split 1, seed 2")
+    assert second.endswith("last: m on d, split 1, seed 2")
+
+
 def test_without_estimates_the_time_left_is_unknown_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])

@@ -61,6 +61,14 @@ def test_a_failure_of_the_machine_is_retried_once(bad: Path) -> None:
     assert status(run("Once", bad)) == ("ok", "")
 
 
+def test_much_output_does_not_fill_the_disk(bad: Path) -> None:
+    record = run("PrintsAndCrashes", bad)
+    assert "x\nthe end\n" in record.traceback
+    child = supervisor._own()._server._child
+    assert child is not None
+    assert os.fstat(child.printed.fileno()).st_blocks * 512 < 2**20
+
+
 def test_exit_codes_are_described() -> None:
     assert ending(7) == "the method ended its process with exit code 7"
     assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"

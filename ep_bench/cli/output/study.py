@@ -119,7 +119,9 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     finished = {row["cell"] for row in rows}
     missing = [cell for cell in planned if cell["cell"] not in finished]
     not_ok = [row for row in rows if row["status"] != "ok"]
-    lines = [_counts(study.name, rows, len(planned), len(missing)), *_not_ok_lines(not_ok), *_running_lines(folder)]
+    seeds = {c["cell"]: c["factors"]["seed"] for c in planned} if study.lock.get("seeds", 1) > 1 else {}
+    lines = [_counts(study.name, rows, len(planned), len(missing)), *_not_ok_lines(not_ok, seeds)]
+    lines += _running_lines(folder)
     lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
     lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
@@ -176,9 +178,11 @@ def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Seq
     return columns(table)
 
 
-def _not_ok_lines(rows: list[store.Row]) -> Iterator[str]:
+def _not_ok_lines(rows: list[store.Row], seeds: Mapping[str, int] = {}) -> Iterator[str]:
+    """Yield one line per row, with the seed of its cell if ``seeds`` has it."""
     for row in rows[:_MAX_LISTED]:
         place = f"{row['method']} on {row['dataset']}, split {row['split']}"
+        place += f", seed {seeds[row['cell']]}" if row["cell"] in seeds else ""
         yield f"  {row['status']}: {place}: {row.get('reason', '')}"
     if len(rows) > _MAX_LISTED:
         yield f"  ... and {len(rows) - _MAX_LISTED} more"

@@ -209,7 +209,7 @@ def _noise_still_changes(noise_deviations: list[float], largest: float) -> bool:
     limit = min(SETTLED, STEADY * largest)
     if abs(change) <= limit:
         return False
-    from sklearn.exceptions import ConvergenceWarning
+    from ep_bench.errors import ConvergenceWarning
 
     words = "" if limit == SETTLED else f", in almost one direction (the step sizes sum to {largest:.2g})"
     warnings.warn(

@@ -270,7 +270,7 @@ def _judge(history: TrainingHistory, config: Config) -> bool | None:
 
 
 def _warn(words: str) -> None:
-    from sklearn.exceptions import ConvergenceWarning
+    from ep_bench.errors import ConvergenceWarning
 
     warnings.warn(words, ConvergenceWarning, stacklevel=4)
 

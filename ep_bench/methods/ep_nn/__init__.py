@@ -246,7 +246,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     evidences = tuple(fit.log_evidence if isinstance(fit, NetworkFit) else -np.inf for fit in fits)
     best = max(kept, key=lambda fit: np.nan_to_num(fit.log_evidence, nan=-np.inf))
     if not best.converged:
-        from sklearn.exceptions import ConvergenceWarning
+        from ep_bench.errors import ConvergenceWarning
 
         warnings.warn(best.history.reason(), ConvergenceWarning, stacklevel=2)
     return _state(best, evidences), dict(best.history.trace)

@@ -57,7 +57,7 @@ def over_nu(problem: StudentTProblem, rng: np.random.Generator) -> tuple[Posteri
     if not parts:
         raise FloatingPointError(f"at none of {len(NU)} values of nu; {failures[-1]}")
     if failures:
-        from sklearn.exceptions import ConvergenceWarning
+        from ep_bench.errors import ConvergenceWarning
 
         words = f"omitted {len(failures)} of {len(NU)} values of nu: {failures[0]}"
         warnings.warn(words, ConvergenceWarning, stacklevel=3)

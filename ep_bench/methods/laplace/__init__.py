@@ -221,7 +221,7 @@ def _refuse_large(layers: Array, form: Form) -> None:
 
 def _warn_if_unfinished(found: EvidenceFit) -> None:
     if found.unfinished:
-        from sklearn.exceptions import ConvergenceWarning
+        from ep_bench.errors import ConvergenceWarning
 
         warnings.warn(found.unfinished, ConvergenceWarning, stacklevel=3)
 

@@ -259,7 +259,7 @@ def _check(theta: Array, energy: float, square: float, y: Array, number: int) ->
 
 def _warn(reason: str) -> None:
     if reason:
-        from sklearn.exceptions import ConvergenceWarning
+        from ep_bench.errors import ConvergenceWarning
 
         warnings.warn(reason, ConvergenceWarning, stacklevel=3)
 
