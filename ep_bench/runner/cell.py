@@ -62,7 +62,7 @@ def run_cell(
                 tuning.load()
             method = (open_method or _in_this_process)(MethodSetup.of(job, dataset, copies or {}))
             missing_reason = _fit_and_score(record, job, dataset, split, method, started)
-        warning = unconverged(warned, job.use)
+        warning = unconverged(warned)
         record.row |= {"converged": "false"} if warning else {}
         record.row["reason"] = one_line("; ".join(filter(None, (warning, missing_reason))))
     except Exception as error:  # noqa: BLE001 a method may raise any exception; the record stores it
@@ -237,7 +237,7 @@ class _ValidationScorer:
             other = "rmse" if "rmse" in scores else "error_rate"
             message = f"the method has no density, which the score needs; set `score: {other}` in `tune`"
             raise CellError("failed", message)
-        return scores[self._name], unconverged(warned, self._job.use)
+        return scores[self._name], unconverged(warned)
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
         self._method.build({**self._job.options, **options}, self._name == "rmse")

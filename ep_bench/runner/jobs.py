@@ -183,13 +183,9 @@ def fail(record: Record, status: str, reason: str, traceback: str = "") -> None:
     record.traceback = traceback
 
 
-def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:
-    """Return the reason of a method that issued a ``ConvergenceWarning`` as in scikit-learn, empty if none did.
-
-    The name of the method at the beginning of the message is removed, because the row already has it.
-    """
-    found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
-    first = next(found, "").removeprefix(f"{use}: ")
+def unconverged(warned: list[warnings.WarningMessage]) -> str:
+    """Return the reason of a method that issued a ``ConvergenceWarning`` as in scikit-learn, empty if none did."""
+    first = next((str(w.message) for w in warned if "Convergence" in w.category.__name__), "")
     return f"{UNCONVERGED}: {' '.join(first.split())[:200]}" if first else ""
 
 
