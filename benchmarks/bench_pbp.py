@@ -13,11 +13,11 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks.plain_pbp import PlainPBP
 from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
 from ep_bench.methods.pbp.layout import network, scratch
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import WIDTH, load, store
-from tests.twins.plain_pbp import PlainPBP
 from tests.twins.reference import SlowPBP
 
 NETWORKS = [(13, 50), (8, 50), (9, 100), (90, 100), (13, 50, 50)]

@@ -11,7 +11,6 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.types import Rows
-from tests.methods.test_contract import EDGE_CASES
 from tests.methods.test_contract import TestContract as Contract
 from tests.test_readme import PAGES, ROOT, blocks
 
@@ -26,18 +25,13 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(methods.REGISTRY, NAME, "method_of_the_page")
 
 
-def test_the_functions_and_options_are_complete() -> None:
+def test_the_method_fulfils_the_contract() -> None:
     Contract().test_functions_and_config(NAME)
-    Contract().test_config_is_frozen_and_strict(NAME)
-
-
-@pytest.mark.parametrize("case", EDGE_CASES)
-def test_predictions_of_difficult_data(case: str) -> None:
-    Contract().test_edge_cases_of_the_data(NAME, case)
+    Contract().test_conformance_of_the_shortest_fit(NAME, "regression")
+    Contract().test_predictions_do_not_depend_on_units(NAME)
 
 
 def test_predictions_are_those_of_ridge_regression() -> None:
-    Contract().test_predictions_in_original_units(NAME)
     method, rng = methods.get(NAME), np.random.default_rng(0)
     train = Rows(rng.normal(size=(200, 3)), rng.normal(size=200))
     state, _ = method.fit(train, method.config(penalty=1e-9), rng)

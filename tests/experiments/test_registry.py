@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from docs.site.committed_results import committed_folders
 from ep_bench import experiments
 from ep_bench.errors import UserError
 from ep_bench.experiments import figures
+from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as tilted
 from ep_bench.experiments.gp_t_2011.conflict_tilted import figure as tilted_figure
 from ep_bench.experiments.storage import ExperimentSetup
@@ -20,6 +26,7 @@ from ep_bench.results import store
 from tests.commands import ep_bench
 from tests.experiments.support import run_experiment
 
+COMMITTED = [folder for folder in committed_folders() if "experiment" in (store.read_lock(folder) or {})]
 SETUP = ExperimentSetup("conflict_tilted", {}, 3)
 
 
@@ -30,6 +37,78 @@ def test_a_record_is_complete(name: str) -> None:
     assert experiment.caption
     assert experiment.config.model_config["frozen"]
     assert all(map(callable, (experiment.compute, experiment.draw, experiment.tables)))
+
+
+@pytest.mark.parametrize("folder", COMMITTED, ids=lambda folder: folder.name)
+def test_the_options_of_a_committed_study_are_valid_and_its_figures_have_no_overlapping_texts(
+    folder: Path, no_overlap: Callable[[Figure], None]
+) -> None:
+    study = store.read_study(folder)
+    assert experiments.problems(study.lock["experiment"], study.lock["options"]) == []
+    section = figures.section(study)
+    assert section.pictures
+    assert section.tables
+    for picture in section.pictures:
+        no_overlap(picture.figure)
+
+
+def test_every_experiment_has_committed_results() -> None:
+    assert {store.read_study(folder).lock["experiment"] for folder in COMMITTED} == experiments.REGISTRY.keys()
+
+
+INVALID = [
+    ("additive_effects", {"half_widht": 5}, ("half_widht",), "half_width"),
+    ("alpha_linear", {"alphas": [0.5, 2.0]}, ("alphas", 1), "below 2"),
+    ("alpha_linear", {"elipses": [1.0]}, ("elipses",), "ellipses"),
+    ("ard_overfitting", {"row": 5}, ("row",), "rows"),
+    ("ard_overfitting", {"methods": [{"use": "gp", "kernal": "nn"}]}, ("methods", 0), "did you mean 'kernel'"),
+    ("calibration", {"replication": 3}, ("replication",), "replications"),
+    ("calibration", {"cases": [{"label": "a", "activation": "relo"}]}, ("cases", 0, "activation"), "relu"),
+    ("calibration", {"cases": [{"label": "a", "prior": "ard", "prior_scales": "layer"}]}, ("cases", 0), "gaussian"),
+    ("conflict_convergence", {"schemes": [{"label": "a", "stages": []}]}, ("schemes", 0, "stages"), ""),
+    ("conflict_evidence", {"fractions": [0.0]}, ("fractions", 0), "above 0"),
+    ("conflict_posteriors", {"methods": [{"use": "gp_tt"}]}, ("methods", 0), "did you mean 'gp_t'"),
+    ("conflict_tilted", {"fractions": [1.5]}, ("fractions", 0), "1"),
+    ("cubic_toy", {"poins": 3}, ("poins",), "points"),
+    ("discontinuity", {"point": 500}, ("point",), "points"),
+    ("fixed_predictions", {"dataset": "bostn"}, ("dataset",), "boston"),
+    ("fixed_times", {"datasets": [{"name": "bostn"}]}, ("datasets", 0, "name"), "boston"),
+    ("mountain_car", {"row": 5}, ("row",), "rows"),
+    ("network_convergence", {"sweeps": [20, 10]}, ("sweeps",), "must increase"),
+    ("network_convergence", {"dataset": "bosten"}, ("dataset",), "boston"),
+    ("network_restarts", {"datasets": [{"name": "yatch"}]}, ("datasets", 0, "name"), "yacht"),
+    ("network_restarts", {"datasets": [{"name": "yacht", "restarts": 0}]}, ("datasets", 0, "restarts"), "positive"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options", "path", "words"), INVALID)
+def test_an_invalid_option_is_reported_with_its_location(
+    name: str, options: dict[str, Any], path: tuple[str | int, ...], words: str
+) -> None:
+    (problem,) = experiments.problems(name, options)
+    assert problem.path == path
+    assert words in str(problem.error())
+
+
+@pytest.mark.parametrize("name", ["additive_effects", "ard_overfitting", "discontinuity", "network_restarts"])
+def test_fits_that_fail_are_counted_with_their_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = network_fits.NetworkFit(None, 0.1, "no fixed point")
+    monkeypatch.setattr(
+        import_module(f"ep_bench.experiments.ep_nn_2014.{name}.compute"), "fitted", lambda *_, **__: failed
+    )
+    sizes = {"datasets": [{"name": "friedman1", "restarts": 2}]} if name == "network_restarts" else {"draws": 2}
+    experiment = experiments.get(name)
+    arrays, rows = experiment.compute(experiment.config(methods=[{"use": "gp"}], **sizes), 0)
+    assert (rows[-1]["failed"], rows[-1]["reason"]) == (2, "no fixed point")
+    assert all(
+        count == 0 for key, count in rows[-1].items() if key.startswith(("lowest", "least_", "converged", "pruned"))
+    )
+    scores = {
+        key: value for key, value in rows[-1].items() if key in {"rmse", "width", "width_median", "share", "ll_median"}
+    }
+    assert scores
+    assert not any(scores.values())
+    assert np.isnan(arrays["found_0"][0, :5] if name == "network_restarts" else arrays["mean_0"]).all()
 
 
 def test_an_experiment_may_have_no_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

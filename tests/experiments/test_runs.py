@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from ep_bench.experiments.storage import SUPERSEDED, failures
 from ep_bench.results import store
 from ep_bench.types import Record
 from tests.commands import ep_bench
-from tests.runner.support import becomes_true
 
 OWN = """
 import time
@@ -201,20 +199,6 @@ def test_a_part_that_never_ends_has_a_limit_and_the_others_their_results(write: 
         finite = np.isfinite(arrays["rmse"][0]).all(axis=(1, 2))
     assert finite.tolist() == [True, False]
     assert failures(folder_of(study))[0] == "Waits on yacht, repetition 0, fit 0: over the limit of 1 seconds"
-
-
-@pytest.mark.slow
-def test_two_runs_share_the_parts(write: Callable[..., Path]) -> None:
-    study = write("Waits")
-    command = [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(study.parent / "results")]
-    other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert becomes_true((study.parent / "fits").exists)
-    (study.parent / "ready").touch()
-    mine = run(study)
-    output = other.communicate(timeout=120)[0]
-    assert (mine.returncode, other.returncode) == (0, 0), mine.stderr + output
-    assert fits(study) == 2 * REPETITIONS
-    assert ep_bench("status", folder_of(study)).returncode == 0
 
 
 @pytest.mark.slow

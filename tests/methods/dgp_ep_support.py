@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep.energy import moments
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from tests.twins import plain_dgp, plain_dgp_full
 
@@ -85,6 +85,50 @@ def scattered(dims, inducing, rng, *, shared=True, spread=0.5):
         for name in layer:
             layer[name] = layer[name] + spread * rng.normal(size=np.shape(layer[name]))
     return net
+
+
+class DGPCase:
+    """A problem with random parameters, and 30 draws for the softmax."""
+
+    def __init__(
+        self, likelihood, dims, *, propagation="diagonal", inducing=4, alpha=1.0, shared=True, n=10, seed=0, net=None
+    ):
+        self.rng = np.random.default_rng(seed)
+        self.net = net or scattered(dims, inducing, self.rng, shared=shared)
+        self.n, self.alpha, self.likelihood = n, alpha, likelihood
+        self.X, self.y = rows(n, dims[0], likelihood, dims[-1])
+        self.structure, self.theta = structure_of(self.net), vector(self.net)
+        self.problem = DGPProblem(self.structure, likelihood, n, alpha, propagation)
+        self.noise = self.rng.normal(size=(30, dims[-1])) if likelihood == "softmax" else None
+
+    def energy(self, theta=None, rows=slice(None), noise=None, **changes):
+        theta, noise = self.theta if theta is None else theta, self.noise if noise is None else noise
+        return energy(self.problem._replace(**changes), theta, self.X[rows], self.y[rows], noise)
+
+    def twin(self, theta=None, rows=slice(None)):
+        """Return the energy by the slow version of this propagation."""
+        net = unpacked(self.structure, self.theta if theta is None else theta)
+        data = net, self.X[rows], self.y[rows], self.n
+        if self.problem.propagation == "full":
+            return plain_dgp_full.energy(*data, self.alpha, self.likelihood, self.noise)
+        if self.alpha == 0:
+            return plain_dgp.variational_energy(*data, self.likelihood, self.noise)
+        return plain_dgp.energy(*data, self.alpha, self.likelihood, self.noise)
+
+
+def check_derivatives(case, value, part, step, digits):
+    """Compare each derivative of the energy by one kind of parameters with differences of ``value``."""
+    _, gradient = case.energy()
+    for l, found in enumerate(unpacked(case.structure, gradient)):
+        scale = np.abs(found[part]).max()
+        for place in np.ndindex(found[part].shape):
+            values = []
+            for change in (step, -step, 2 * step, -2 * step):
+                theta = case.theta.copy()
+                unpacked(case.structure, theta)[l][part][place] += change
+                values.append(value(theta))
+            fine, coarse = (values[0] - values[1]) / (2 * step), (values[2] - values[3]) / (4 * step)
+            assert abs(found[part][place] - float((4 * fine - coarse) / 3)) <= digits * max(scale, 1.0)
 
 
 def stiff():

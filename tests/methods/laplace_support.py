@@ -8,11 +8,13 @@ from scipy.linalg import cho_factor, cho_solve
 from ep_bench.methods import laplace
 from ep_bench.methods.laplace import curvature, network
 from ep_bench.models import mlp
+from ep_bench.models.residuals import ACTIVATIONS
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 
 FORMS = ["diag", "full", "kron", "last"]
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
+NETWORKS = [*((hidden, "relu") for hidden in SHAPES), *((hidden, "tanh") for hidden in SHAPES if hidden)]
 ALPHAS = np.array([0.7, 1.9, 0.3])  # prior precisions by layer
 BETA = 2.5
 
@@ -20,7 +22,8 @@ BETA = 2.5
 class Case:
     """A random network and data."""
 
-    def __init__(self, hidden, seed, d=4, rows=13):
+    def __init__(self, hidden, seed, d=4, rows=13, activation="relu"):
+        self.activation, self.kind = activation, ACTIVATIONS[activation]
         rng = self.rng = np.random.default_rng(seed)
         self.sizes, self.layers = (d, *hidden, 1), mlp.layout(d, hidden)
         self.P = mlp.count(self.layers)
@@ -32,8 +35,14 @@ class Case:
         """Prior precisions (P,), one per weight."""
         return np.concatenate([np.full((i + 1) * j, a) for (_, i, j), a in zip(self.layers, self.alpha, strict=True)])
 
+    def outputs(self, w=None):
+        return plain.outputs(self.X, self.w if w is None else w, self.sizes, activation=self.activation)
+
     def jacobian(self):
-        """The Jacobian (N, P), one row at a time, by the kernel of stochastic gradient descent."""
+        """The Jacobian (N, P): by the kernel of stochastic gradient descent, of smooth units by differences."""
+        if self.activation != "relu":
+            steps = 1e-6 * np.eye(self.P)
+            return np.column_stack([(self.outputs(self.w + e) - self.outputs(self.w - e)) / 2e-6 for e in steps])
         J = np.empty((len(self.X), self.P))
         Z, f, D = np.empty(mlp.units(self.layers)), np.empty(1), np.empty((2, mlp.widest(self.layers)))
         for n in range(len(self.X)):
@@ -41,7 +50,7 @@ class Case:
         return J
 
     def factors(self):
-        return network.factors(self.X, self.w, self.layers)
+        return network.factors(self.X, self.w, self.layers, self.kind)
 
     def posterior(self, form):
         return curvature.curvature(form, self.X, self.w, self.layers).posterior(self.alpha, BETA)

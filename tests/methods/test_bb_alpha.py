@@ -7,18 +7,13 @@ import pytest
 from scipy.special import logsumexp
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.errors import UserError
 from ep_bench.methods import bb_alpha
-from ep_bench.methods import version as versioned
 from ep_bench.methods.bb_alpha.energy import energy, fill_factor, workspace
 from ep_bench.methods.vi import bound as vi_bound
 from ep_bench.models import meanfield, mlp
 from ep_bench.models.meanfield import draw_weights
 from ep_bench.numerics.normal_rng import stream
-from ep_bench.options import factors
-from ep_bench.spec import read_study
-from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -219,13 +214,6 @@ def plain_ratios(case):
     return log_p, (-0.5 * W**2 * (1 / v - 1 / V0) + W * m / v).sum(axis=1), None
 
 
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
-
-
 @pytest.mark.parametrize("schedule", ["cosine", "released program"])
 def test_epochs_step_by_step(schedule):
     """Every data point once per epoch, new samples per step, Adam by its twin with the step sizes of the schedule."""
@@ -266,34 +254,7 @@ def test_predictions_do_not_depend_on_the_number_of_networks_drawn_together(monk
     np.testing.assert_allclose(whole, [plain.outputs(X, w, (3, 4, 1)) for w in W], rtol=1e-10)
 
 
-def test_the_released_program_keeps_the_cells_of_version_1():
-    released = {"schedule": "released program", "learning_rate": 1e-3, "test_samples": 50}
-    assert versioned("bb_alpha", bb_alpha.Config(**released)) == "1"
-    assert "schedule" not in factors(bb_alpha.Config(**released))
-    assert versioned("bb_alpha", bb_alpha.Config(hidden=())) == "1"
-    assert versioned("bb_alpha", bb_alpha.Config()) == "2"
-
-
 class TestFit:
-    @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
-    def test_it_learns_function_and_noise(self, alpha):
-        train, test = rows(300, 2, 20), rows(300, 2, 21)
-        config = bb_alpha.Config(alpha=alpha, epochs=300, hidden=(20,), samples=10, learning_rate=0.01)
-        state, trace = bb_alpha.fit(train, config, np.random.default_rng(0))
-        mean = bb_alpha.predict(state, test.X, np.random.default_rng(1)).mean()
-        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # 0.39 is the noise, 1 the constant prediction
-        assert 0.3 < np.sqrt(state.noise_variance) < 0.65
-        assert trace["objective"][-1] < trace["objective"][0] - 0.5
-        assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
-        assert {len(curve) for curve in trace.values()} == {300}
-
-    def test_the_generator_determines_the_fit(self):
-        train, config = rows(50, 3, 22), bb_alpha.Config(hidden=(6,), epochs=3)
-        first, again, other = (bb_alpha.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
-            np.testing.assert_array_equal(a, b)
-            assert not np.array_equal(a, c)
-
     def test_initial_values_are_those_of_the_released_program(self):
         config = bb_alpha.Config(hidden=(60,), epochs=1, learning_rate=1e-12, prior_variance=0.5)
         state, _ = bb_alpha.fit(rows(20, 8, 23), config, np.random.default_rng(0))
@@ -301,31 +262,10 @@ class TestFit:
         np.testing.assert_allclose(state.std, np.sqrt(0.5 / (1 + np.exp(10.0))), rtol=1e-9)
         assert state.noise_variance == pytest.approx(1.0)
 
-    def test_a_fixed_noise_is_not_changed(self):
-        config = bb_alpha.Config(hidden=(6,), epochs=5, noise_variance=0.04)
-        state, trace = bb_alpha.fit(rows(50, 3, 23), config, np.random.default_rng(1))
-        assert state.noise_variance == pytest.approx(0.04, rel=1e-14)
-        np.testing.assert_allclose(trace["noise_deviation"], 0.2)
-
     def test_standard_deviations_stay_below_the_prior(self):
         config = bb_alpha.Config(hidden=(20,), epochs=600, learning_rate=0.05, alpha=1.0, prior_variance=0.3)
         state, _ = bb_alpha.fit(rows(10, 2, 24), config, np.random.default_rng(1))
         assert np.sqrt(0.3) * 0.7 < state.std.max() < np.sqrt(0.3)
-
-    @pytest.mark.parametrize("n", [1, 5, 33])
-    def test_batch_sizes_that_do_not_divide_the_data(self, n):
-        train = rows(n, 2, 25) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
-        state, trace = bb_alpha.fit(train, bb_alpha.Config(hidden=(4,), epochs=2), np.random.default_rng(1))
-        assert np.isfinite(state.mean).all()
-        assert np.isfinite(trace["objective"]).all()
-
-    def test_predictions_are_mixtures_with_equal_weights(self):
-        config = bb_alpha.Config(hidden=(6,), epochs=2, test_samples=7)
-        state, _ = bb_alpha.fit(rows(50, 3, 26), config, np.random.default_rng(1))
-        answer = bb_alpha.predict(state, np.zeros((5, 3)), np.random.default_rng(1))
-        assert answer.means.shape == answer.variances.shape == (7, 5)
-        np.testing.assert_allclose(answer.weights, 1 / 7)
-        np.testing.assert_array_equal(answer.variances, state.noise_variance)
 
     def test_a_larger_alpha_has_wider_predictions_on_the_cubic_data(self):
         """Supplement, section C: one layer of 100 units, noise variance 9 and prior variance 1, both fixed."""
@@ -338,25 +278,3 @@ class TestFit:
             )  # fmt: skip
             spread.append(model.fit(toy.X, toy.y).predict_dist(grid).std().mean())
         assert spread[0] < spread[1] < spread[2]
-
-
-class TestConfig:
-    def test_a_full_covariance_requires_the_linear_model(self):
-        with pytest.raises(ValueError, match=r"covariance: full requires a model without hidden layers, hidden: \[\]"):
-            bb_alpha.Config(covariance="full")
-        assert bb_alpha.Config(covariance="full", hidden=()).covariance == "full"
-        with pytest.raises(ValueError, match=r"^options of bb_alpha: covariance: full requires .* hidden: \[\]$"):
-            Estimator("bb_alpha", covariance="full").fit(np.zeros((3, 1)), np.arange(3.0))
-
-    def test_the_same_error_in_a_study(self, tmp_path):
-        text = "study: s\ndatasets: [diabetes]\nmethods:\n  - use: bb_alpha\n    covariance: full\n"
-        (tmp_path / "s.yaml").write_text(text)
-        with pytest.raises(UserError) as caught:
-            read_study(tmp_path / "s.yaml", InstalledCatalogue())
-        words = "covariance: full requires a model without hidden layers, hidden: []"
-        assert str(caught.value).endswith(f"s.yaml:4: methods[0]: {words}")
-
-    @pytest.mark.parametrize("alpha", [np.nan, np.inf, -np.inf])
-    def test_alpha_must_be_finite(self, alpha):
-        with pytest.raises(ValueError, match="finite number"):
-            bb_alpha.Config(alpha=alpha)

@@ -142,13 +142,6 @@ class TestFit:
             np.testing.assert_array_equal(found[f"noise_deviation_{index}"], np.exp(layer.log_noise))
 
 
-OPTIONS = [
-    {"hidden": ()}, {"hidden": (2, 2)}, {"prediction": "sampling", "samples": 5}, {"inducing": 33},
-    pytest.param({"propagation": "full", "hidden": (2, 2)}, marks=pytest.mark.exhaustive),
-    pytest.param({"optimizer": "sep"}, marks=pytest.mark.exhaustive),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("learning_rate", "gain"), [(0.02, True), (1e-6, False)])
 def test_a_classifier_without_gain_over_the_class_frequencies_warns(classes, learning_rate, gain):
@@ -157,27 +150,6 @@ def test_a_classifier_without_gain_over_the_class_frequencies_warns(classes, lea
         state, _ = fitted(rows_of(60, classes=classes), hidden=[], steps=300, learning_rate=learning_rate)
     assert any("class frequencies" in str(each.message) for each in found) is not gain
     assert gain or state.converged is False
-
-
-class TestReproducible:
-    @pytest.mark.parametrize("options", OPTIONS, ids=str)
-    def test_the_same_seed_gives_the_same_bits(self, options):
-        """Sums must not depend on the alignment of arrays."""
-        train, found, kept = rows_of(), [], []
-        for turn in range(4):
-            kept.extend(np.ones(8 * k + turn) for k in range(1, 40))
-            del kept[:: turn + 2]
-            moved = np.empty(2 * 40 + turn)[turn:].reshape(40, 2)
-            moved[:] = train.X
-            state, trace = fitted(Rows(moved, train.y.copy()), **options)
-            prediction = predicted(state, moved[:7])
-            found.append((state.theta, state.log_evidence, trace["objective"], prediction.mean(), prediction.std()))
-        for other in found[1:]:
-            for one, again in zip(found[0], other, strict=True):
-                np.testing.assert_array_equal(one, again)
-
-    def test_another_seed_gives_other_numbers(self):
-        assert not np.array_equal(fitted(rows_of(), 0)[0].theta, fitted(rows_of(), 1)[0].theta)
 
 
 class TestEdgeCases:

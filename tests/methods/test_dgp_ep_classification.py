@@ -8,8 +8,7 @@ from scipy import integrate, stats
 from scipy.special import ndtr
 
 from ep_bench.methods.dgp_ep import likelihoods
-from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
-from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
+from tests.methods.dgp_ep_support import DGPCase, network, unpacked
 from tests.twins import plain_dgp
 from tests.twins.plain_networks import check_gradient
 
@@ -21,41 +20,18 @@ every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05, 0.0])
 shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
 
 
-class Case:
-    """A problem with random parameters, and 30 draws for the softmax."""
-
-    def __init__(self, likelihood, dims, *, alpha=1.0, shared=True, n=10, seed=0, net=None):
-        self.rng = np.random.default_rng(seed)
-        self.net = net or scattered(dims, 4, self.rng, shared=shared)
-        self.n, self.alpha, self.likelihood = n, alpha, likelihood
-        self.X, self.y = rows(n, dims[0], likelihood, dims[-1])
-        self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = DGPProblem(self.structure, likelihood=likelihood, n=n, alpha=alpha)
-        self.noise = self.rng.normal(size=(30, dims[-1])) if likelihood == "softmax" else None
-
-    def energy(self, theta=None, noise=None):
-        theta = self.theta if theta is None else theta
-        return energy(self.problem, theta, self.X, self.y, self.noise if noise is None else noise)
-
-    def twin(self, theta=None):
-        net = self.net if theta is None else unpacked(self.structure, theta)
-        if self.alpha == 0:
-            return plain_dgp.variational_energy(net, self.X, self.y, self.n, self.likelihood, self.noise)
-        return plain_dgp.energy(net, self.X, self.y, self.n, self.alpha, self.likelihood, self.noise)
-
-
 @every_shape
 @every_alpha
 @shared_or_not
 class TestAgainstTheTwin:
     def test_energy(self, likelihood, dims, alpha, shared):
-        case = Case(likelihood, dims, alpha=alpha, shared=shared)
+        case = DGPCase(likelihood, dims, alpha=alpha, shared=shared)
         # the quadratures for powers of a probit differ
         rel = 1e-6 if likelihood == "probit" and alpha < 1 else 1e-12
         assert case.energy()[0] == pytest.approx(float(case.twin()), rel=rel)
 
     def test_gradient_by_differences(self, likelihood, dims, alpha, shared):
-        case = Case(likelihood, dims, alpha=alpha, shared=shared)
+        case = DGPCase(likelihood, dims, alpha=alpha, shared=shared)
         _, gradient = case.energy()
         check_gradient(
             lambda theta: case.energy(theta)[0], case.theta, gradient, case.rng, directions=4, step=1e-3, rel=1e-7
@@ -77,7 +53,7 @@ class TestProbit:
         """A mean that many standard deviations on the wrong side, then on the right side."""
         net = network((2, 1))
         net[0]["theta2"] = net[0]["theta2"] * size
-        case = Case("probit", (2, 1), net=net)
+        case = DGPCase("probit", (2, 1), net=net)
         value, gradient = case.energy()
         assert value == pytest.approx(float(case.twin()), rel=1e-10)
         assert np.all(np.isfinite(gradient))
@@ -86,7 +62,7 @@ class TestProbit:
             check_gradient(case.twin, case.theta, gradient, case.rng, directions=2, step=1e-4, rel=1e-5)
 
     def test_classes_are_exchangeable(self):
-        case = Case("probit", (2, 2, 1))
+        case = DGPCase("probit", (2, 2, 1))
         value, _ = case.energy()
         last = unpacked(case.structure, case.theta)[-1]
         last["theta2"] *= -1.0
@@ -121,7 +97,7 @@ class TestSoftmax:
 
     @pytest.mark.parametrize("alpha", [1.0, 0.5])
     def test_many_draws_approximate_the_integral(self, alpha):
-        case = Case("softmax", (2, 2, 3), alpha=alpha, net=network((2, 2, 3)))
+        case = DGPCase("softmax", (2, 2, 3), alpha=alpha, net=network((2, 2, 3)))
         draws = stats.norm.ppf(stats.qmc.Sobol(3, seed=1).random(2**14))
         expected = plain_dgp.energy(case.net, case.X, case.y, case.n, alpha, "softmax")
         assert case.energy(noise=draws)[0] == pytest.approx(float(expected), abs=2e-3)
@@ -130,22 +106,22 @@ class TestSoftmax:
         """No overflow if outputs differ by thousands."""
         net = network((2, 3))
         net[0]["theta2"] = net[0]["theta2"] * 1e4
-        case = Case("softmax", (2, 3), net=net)
+        case = DGPCase("softmax", (2, 3), net=net)
         value, gradient = case.energy()
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
 
     def test_classes_are_exchangeable(self):
-        case = Case("softmax", (2, 2, 3), shared=False)
+        case = DGPCase("softmax", (2, 2, 3), shared=False)
         value, _ = case.energy()
         order = np.array([2, 0, 1])
         turned = [case.net[0], {name: part[order] for name, part in case.net[1].items()}]
-        other = Case("softmax", (2, 2, 3), net=turned)
+        other = DGPCase("softmax", (2, 2, 3), net=turned)
         other.y = np.argsort(order)[case.y]
         assert other.energy(noise=case.noise[:, order])[0] == pytest.approx(value, rel=1e-13)
 
     def test_order_of_data_does_not_matter(self):
-        case = Case("softmax", (2, 2, 3))
+        case = DGPCase("softmax", (2, 2, 3))
         value, gradient = case.energy()
         order = case.rng.permutation(case.n)
         case.X, case.y = case.X[order], case.y[order]

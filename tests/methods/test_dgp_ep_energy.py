@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
+from ep_bench.methods.dgp_ep.energy import energy
 from ep_bench.methods.dgp_ep.layout import layers
-from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
+from tests.methods.dgp_ep_support import DGPCase, check_derivatives, network, unpacked
 from tests.twins import plain_dgp, plain_dgp_sites
 from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(2, 1), (1, 1, 1), (2, 2, 1), (3, 1, 3, 1), (2, 3, 2, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)
 every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05])
+Case = partial(DGPCase, "gaussian")
 shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
-
-
-class Case:
-    """A problem with random parameters."""
-
-    def __init__(self, dims, *, inducing=4, alpha=1.0, shared=True, n=10, seed=0, net=None):
-        self.rng = np.random.default_rng(seed)
-        self.net = net or scattered(dims, inducing, self.rng, shared=shared)
-        self.n, self.alpha = n, alpha
-        self.X, self.y = rows(n, dims[0])
-        self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = DGPProblem(self.structure, likelihood="gaussian", n=n, alpha=alpha)
-
-    def energy(self, theta=None, rows=slice(None), **changes):
-        theta = self.theta if theta is None else theta
-        return energy(self.problem._replace(**changes), theta, self.X[rows], self.y[rows])
-
-    def twin(self, theta=None, rows=slice(None)):
-        net = unpacked(self.structure, self.theta if theta is None else theta)
-        return plain_dgp.energy(net, self.X[rows], self.y[rows], self.n, self.alpha)
 
 
 @every_shape
@@ -69,17 +52,7 @@ def test_gradient_by_differences(dims, shared):
 def test_every_derivative_by_differences(part):
     """One by one, because a random direction would hide a small derivative."""
     case = Case((2, 2, 1), inducing=3, alpha=0.5, shared=False)
-    _, gradient = case.energy()
-    for l, found in enumerate(unpacked(case.structure, gradient)):
-        scale = np.abs(found[part]).max()
-        for place in np.ndindex(found[part].shape):
-            values = []
-            for change in (1e-4, -1e-4, 2e-4, -2e-4):
-                theta = case.theta.copy()
-                unpacked(case.structure, theta)[l][part][place] += change
-                values.append(case.twin(theta))
-            fine, coarse = (values[0] - values[1]) / 2e-4, (values[2] - values[3]) / 4e-4
-            assert found[part][place] == pytest.approx(float((4 * fine - coarse) / 3), abs=1e-9 * max(scale, 1.0))
+    check_derivatives(case, case.twin, part, step=1e-4, digits=1e-9)
 
 
 class TestRows:

@@ -157,15 +157,6 @@ class TestClasses:
 
 
 class TestEvidence:
-    @every_shape
-    @pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0])
-    def test_is_minus_the_energy_of_all_data(self, dims, alpha):
-        net = network(dims)
-        X, y = rows(10, 2)
-        problem = DGPProblem(structure_of(net), "gaussian", 10, alpha)
-        value, _ = energy(problem, vector(net), X, y)
-        assert log_evidence(problem, vector(net), X, y) == pytest.approx(-value, rel=1e-13)
-
     def test_more_data_points_than_one_block(self):
         net = network((2, 2, 1), 20)
         X, y = rows(12_000, 2)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
@@ -360,19 +359,3 @@ class TestMethod:
         state, _ = fit(case, classes, hidden=(), steps=300, draws=20)
         found = dgp_ep.predict(state, case.X, np.random.default_rng(0)).probabilities
         assert np.mean(found.argmax(axis=1) != targets_of(case.y, classes)) < 0.35
-
-    @pytest.mark.parametrize(
-        ("options", "words"),
-        [
-            ({"optimizer": "sep", "alpha": 0.5}, "alpha: 1, found 0.5"),
-            ({"optimizer": "sep", "propagation": "full"}, "propagation: diagonal"),
-            ({"site_rate": 0.2}, "optimizer: sep"),
-        ],
-    )
-    def test_invalid_options(self, options, words):
-        with pytest.raises(ValidationError, match=words):
-            dgp_ep.Config(**options)
-
-    def test_has_no_published_column(self):
-        assert dgp_ep.METHOD.published(dgp_ep.Config()) == ("DGP-2-50", "DGP-2")
-        assert dgp_ep.METHOD.published(dgp_ep.Config(optimizer="sep")) == ()

@@ -92,12 +92,6 @@ class TestStart:
         for index, centre in enumerate(Z):
             np.testing.assert_allclose(centre, X[nearest == index].mean(axis=0), atol=1e-3)
 
-    @pytest.mark.parametrize("count", [4, 9])
-    def test_at_most_as_many_inducing_inputs_as_distinct_inputs(self, count):
-        X = np.tile(np.arange(8.0).reshape(4, 2), (5, 1))
-        Z = centres(X, count, np.random.default_rng(0))
-        np.testing.assert_allclose(Z[np.argsort(Z[:, 0])], X[:4])
-
     @pytest.mark.parametrize("shared", [True, False])
     def test_every_part(self, shared):
         structure, rng = Structure((2, 3, 2, 1), 20, shared), np.random.default_rng(3)

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 from ep_bench import data, methods
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.models import mlp
-from ep_bench.runner.cell import run_cell
-from ep_bench.runner.plan import make_plan
-from ep_bench.spec import read_study
 from ep_bench.types import Rows
+from tests.methods.support import cell_row
 
-pytestmark = pytest.mark.xdist_group("models")  # whose kernels it needs
-
-METHODS = ["bp", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha"]
+NETWORKS = {
+    name: {"hidden": (4,), "epochs": 5} for name in ("bp", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha")
+}
+EPOCH, FINITE = r"epoch 1: .* finite", "finite"
+METHODS = [
+    *((name, options, EPOCH) for name, options in NETWORKS.items()),
+    *(("sgld", {"hidden": (4,), "epochs": 5, "preconditioner": one}, EPOCH) for one in ("none", "rmsprop")),
+    ("pbp", {"hidden": (4,)}, "epoch 1"), ("gp", {}, FINITE), ("sgp", {"inducing": 5}, FINITE),
+    *(("laplace", {"hidden": hidden, "starts": 0}, FINITE) for hidden in ((), (4,))),
+]  # fmt: skip
 
 
 def train():
@@ -26,20 +30,31 @@ def train():
 
 def fit(name, rows, **options):
     method = methods.get(name)
-    return method.fit(rows, method.config(hidden=(4,), epochs=5, **options), np.random.default_rng(0))
+    config = method.config(**{**NETWORKS.get(name, {}), **options})
+    return method.fit(rows, config, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", METHODS)
+VALUES = [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", np.inf)]
+FAR = ("X", 1e200)  # a sparse process takes it for an input whose covariances are 0
+BAD = [(*method, *bad) for method in METHODS for bad in (VALUES if method[0] == "sgp" else [*VALUES, FAR])]
+
+
+@pytest.mark.parametrize(("name", "options", "words", "part", "value"), BAD)
+def test_data_that_make_the_fit_infinite_raise(name, options, words, part, value):
+    rows = train()
+    getattr(rows, part)[3] = value
+    with pytest.raises(FloatingPointError, match=words), np.errstate(all="ignore"):
+        fit(name, rows, **options)
+
+
+@pytest.mark.parametrize("option", ["step_size", "noise_step_size"])
+def test_infinite_steps_of_langevin_dynamics_raise(option):
+    with pytest.raises(FloatingPointError, match=r"epoch \d: .* finite; a smaller step_size"):
+        fit("sgld", train(), hidden=(4,), epochs=5, **{option: 1e300})
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 class TestMethods:
-    @pytest.mark.parametrize(
-        ("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", np.inf), ("X", 1e200)]
-    )
-    def test_data_that_make_the_fit_infinite_raise(self, name, part, value):
-        rows = train()
-        getattr(rows, part)[3] = value
-        with pytest.raises(FloatingPointError, match=r"epoch 1: .* finite"):
-            fit(name, rows)
-
     def test_infinite_steps_raise(self, name):
         with pytest.raises(FloatingPointError, match=r"epoch \d: .* finite"):
             fit(name, train(), learning_rate=1e308)
@@ -48,12 +63,7 @@ class TestMethods:
         fit(name, train())
 
     def test_the_cell_fails_with_the_reason(self, name, tmp_path):
-        (tmp_path / "s.yaml").write_text(
-            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
-            f"methods: [{{use: {name}, hidden: [4], epochs: 5, learning_rate: 1.0e+300}}]\n"
-        )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
-        row = run_cell(cell.job).row
+        row = cell_row(tmp_path, f"use: {name}, hidden: [4], epochs: 5, learning_rate: 1.0e+300")
         assert row["status"] == "failed"
         assert row["reason"].startswith("FloatingPointError: epoch ")
         assert "rmse" not in row or not np.isfinite(row["rmse"] or np.nan)
@@ -80,13 +90,14 @@ class TestFiniteDivergence:
         with pytest.raises(FloatingPointError, match=words):
             fit(name, rows, learning_rate=rate)
 
-    @pytest.mark.parametrize("name", METHODS)
+    @pytest.mark.parametrize("name", NETWORKS)
     def test_every_method_checks_its_fit(self, name, monkeypatch):
         """With a very small limit, a good fit raises too."""
         monkeypatch.setattr(mlp, "DIVERGENCE_LIMIT", 1e-9)
         with pytest.raises(FloatingPointError, match=r"diverged: .* limit is 1e-09; a smaller learning_rate"):
             fit(name, train(), **({"tau": 1.0} if name == "dropout" else {}))
 
+    @pytest.mark.xdist_group("models")
     @pytest.mark.parametrize(("sd", "limit"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
     def test_the_limit_is_a_thousand_variances_or_a_thousand(self, sd, limit):
         layers, X, y = mlp.layout(1, ()), np.zeros((10, 1)), sd * np.resize([-1.0, 1.0], 10)

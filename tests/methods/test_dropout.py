@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
 from ep_bench.numerics.minibatch import hold_out
 from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.predictions import Predictive
 from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -136,13 +136,6 @@ class TestPredictions:
         np.testing.assert_allclose(means, np.tile(plain.outputs(case.X, case.w, case.sizes), (3, 1)), rtol=1e-12)
 
 
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
-
-
 class TestFit:
     @pytest.mark.parametrize("rate", [0.0, 0.3])
     def test_a_fit_step_by_step(self, rate):
@@ -201,15 +194,6 @@ class TestFit:
         state, _ = dropout.fit(single, dropout.Config(hidden=(4,), epochs=2), np.random.default_rng(0))
         assert state.noise_variance == 1.0
 
-    def test_published_columns(self):
-        quoted = ("Dropout-1", "MC-dropout-1 (as quoted)")
-        for hidden in ((50,), (100,)):
-            assert dropout.METHOD.published(dropout.Config(hidden=hidden, epochs=400)) == quoted
-            assert dropout.METHOD.published(dropout.Config(hidden=hidden)) == (*quoted, "MC-dropout-1")
-        assert dropout.METHOD.published(dropout.Config(epochs=3999)) == quoted
-        for options in ({"hidden": (50, 50)}, {"hidden": (7,)}, {"epochs": 399}):
-            assert dropout.METHOD.published(dropout.Config(**options)) == ()
-
     def test_the_penalty_is_that_of_the_paper(self):
         config = dropout.Config(rate=0.1, tau=5.0, lengthscale=2.0)
         layers = mlp.layout(2, (3,))
@@ -223,35 +207,3 @@ class TestFit:
         state, _ = dropout.fit(Rows(train.X, y), config, np.random.default_rng(0))
         np.testing.assert_allclose(mlp.evaluate(train.X, state.weights[None], state.layers)[0], y.mean(), atol=0.1)
         assert np.abs(state.weights[:12]).max() < 0.05
-
-    def test_it_predicts_better_than_a_linear_model(self):
-        friedman = data.load_dataset("friedman1")
-        X, y = friedman.X, friedman.y
-        half = len(y) // 2
-        model = Estimator("dropout", random_state=0, rate=0.01, passes=200).fit(X[:half], y[:half])
-        mean = model.predict_dist(X[half:]).mean()
-        A = np.column_stack([X, np.ones(len(y))])
-        line = A[half:] @ np.linalg.lstsq(A[:half], y[:half], rcond=None)[0]
-        assert np.sqrt(np.mean((mean - y[half:]) ** 2)) < 0.9 * np.sqrt(np.mean((line - y[half:]) ** 2))
-
-    def test_equal_seeds_give_equal_fits(self):
-        train, config = rows(50, 3, 16), dropout.Config(hidden=(6,), epochs=3)
-        first, again, other = (dropout.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        np.testing.assert_array_equal(first.weights, again.weights)
-        assert not np.array_equal(first.weights, other.weights)
-
-    @pytest.mark.parametrize("n", [1, 5, 129])
-    def test_small_last_batch_and_batch_larger_than_the_data(self, n):
-        train = rows(n, 2, 17) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
-        state, trace = dropout.fit(train, dropout.Config(hidden=(4,), epochs=2), np.random.default_rng(1))
-        assert np.isfinite(state.weights).all()
-        assert np.isfinite(trace["objective"]).all()
-
-    def test_a_network_without_hidden_layers_raises(self):
-        with pytest.raises(ValueError, match="at least 1 item"):
-            dropout.Config(hidden=())
-
-    def test_a_validation_fraction_needs_a_free_tau(self):
-        with pytest.raises(ValueError, match="validation_fraction has no effect if tau is set"):
-            dropout.Config(tau=1.0, validation_fraction=0.3)
-        assert dropout.Config(validation_fraction=0.3).validation_fraction == 0.3

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from ep_bench.methods import ensemble
 from ep_bench.models import mlp
 from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -18,13 +18,6 @@ QUICK = {"hidden": [20], "epochs": 150}  # options of the conformance tests
 
 SHAPES = [(), (19,), (4, 3)]
 MINIMUM = 1e-3
-
-
-def rows(n, d, seed, noise=0.3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
 
 
 def variance(raw, minimum=MINIMUM):
@@ -230,29 +223,3 @@ class TestEpochs:
         limit = 0
         with pytest.raises(FloatingPointError, match="diverged"):
             ensemble.fit(train, config, np.random.default_rng(1))
-
-    def test_one_data_point(self):
-        train = Rows(np.ones((1, 2)), np.array([0.0]))
-        state, _ = ensemble.fit(train, ensemble.Config(), np.random.default_rng(0))
-        assert ensemble.predict(state, train.X, np.random.default_rng(0)).variances.min() > 0
-
-
-def test_equal_seeds_give_equal_fits():
-    train, config = rows(50, 3, 10), ensemble.Config(hidden=(6,), epochs=3)
-    first, again, other = (ensemble.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.weights, again.weights)
-    assert not np.array_equal(first.weights, other.weights)
-    assert not np.array_equal(first.weights[0], first.weights[1])
-
-
-def test_epsilon_needs_adversarial_inputs():
-    with pytest.raises(ValidationError, match="set adversarial: true"):
-        ensemble.Config(epsilon=0.1)
-    assert ensemble.Config(epsilon=0.1, adversarial=True).epsilon == 0.1
-
-
-@pytest.mark.parametrize("option", ["folds", "validation_points", "max_epochs"])
-def test_options_of_cross_validation_need_it(option):
-    with pytest.raises(ValidationError, match=f"{option} has no effect if epochs is set"):
-        ensemble.Config(epochs=40, **{option: 7})
-    assert getattr(ensemble.Config(**{option: 7}), option) == 7

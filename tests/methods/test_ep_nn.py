@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -15,7 +14,6 @@ from ep_bench import Estimator
 from ep_bench.methods.ep_nn import METHOD, NOISE_START, Config, problem, schedule, schedule_of, weight_groups
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
-from ep_bench.options import factors
 from ep_bench.types import Rows
 from tests.methods.ep_nn_support import taken
 from tests.twins import plain_ep_nn as plain
@@ -216,23 +214,6 @@ class TestOptions:
     def test_a_start_at_a_maximum_has_a_better_first_sweep(self):
         assert converged(start="map")[1]["sum_log_z"][0] > converged()[1]["sum_log_z"][0]
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [({"linear_units": 3}, "linear_units"), ({"prior": "gaussian", "groups": "unit"}, "groups"),
-         ({"prior": "gaussian", "release": 0.1}, "release"), ({"prior": "gaussian", "prior_updates": "once"}, "once"),
-         ({"prior": "gaussian", "scale_deviation": 1.0}, "scale_deviation"),
-         ({"prior": "gaussian", "bias": "own"}, "bias"), ({"noise_variance": 0.1, "noise_mean": -3.0}, "noise_mean"),
-         ({"prior": "ard", "bias": "own"}, "bias: own"), ({"groups": "weight", "bias": "own"}, "bias: own"),
-         ({"groups": (0, 1), "bias": "own"}, "bias: own"), ({"groups": (0, 2, 2)}, "without gaps"),
-         ({"groups": ()}, "without gaps"),
-         ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),
-         ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),
-         ({"hidden": (3, 3)}, "hidden"), ({"sweeps": 0}, "sweeps"), ({"noise_variance": -1.0}, "noise_variance")],
-    )  # fmt: skip
-    def test_invalid_options(self, options, message):
-        with pytest.raises(ValidationError, match=message):
-            Config(**{"hidden": (2,), **options})
-
     def test_groups_of_a_wrong_length(self):
         with pytest.raises(ValueError, match="must have 3 entries"):
             fit(groups=(0, 1))
@@ -340,10 +321,6 @@ class TestRestarts:
         calls.clear()
         with pytest.raises(FloatingPointError, match="no proper posterior"):
             fit(restarts=1)
-
-    def test_neutral_values_leave_stored_cells_valid(self):
-        assert not {"restarts", "stop"} & factors(Config()).keys()
-        assert factors(Config(restarts=5, stop="evidence")).items() >= {"restarts": 5, "stop": "evidence"}.items()
 
 
 def test_the_evidence_criterion_ends_a_fit_earlier_at_the_same_evidence():

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 import tracemalloc
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 import ep_bench
 from ep_bench import Estimator
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
 from ep_bench.covariances.exact_evidence import evidence, factorised
 from ep_bench.covariances.replicates import merge
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp
-from ep_bench.runner.cell import run_cell
-from ep_bench.runner.plan import make_plan
-from ep_bench.spec import read_study
 from ep_bench.types import Rows
+from tests.methods.support import cell_row, wave
 from tests.twins import plain_covariances as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -38,13 +33,6 @@ KERNELS = [
     {"product": ["nn", "matern32"]}, {"sum": [{"product": ["se", "linear"]}, "nn", "constant"]},
 ]  # fmt: skip
 FIXED = {"optimize": False, "standardize": False, "magnitude": 1.0}
-
-
-def wave(n=60, d=2, seed=1, noise=0.2):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
 
 
 def problem_of(rows, seed=2, **options):
@@ -196,45 +184,12 @@ class TestSearch:
         ]
         assert ends == sorted(ends)
 
-    def test_fixed_hyperparameters_do_not_change(self):
-        state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2)
-        np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
-        assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
-        problem = problem_of(wave())[0]
-        assert state.hyperparameters["magnitude"] != 1.0
-        assert abs(evidence(problem, state.theta)[1][-2]) < 0.5  # only the gradient of the prior remains
-
     def test_nothing_is_learned_if_all_is_fixed_or_optimize_is_off(self):
         given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3}
         for options in (given, {"optimize": False}):
             state, trace = gp.fit(wave(), gp.Config(**options), np.random.default_rng(0))
             assert (state.n_iterations, state.converged, trace) == (0, True, {})
         np.testing.assert_allclose(state.hyperparameters["lengthscale"], np.sqrt(2.0))
-
-    def test_the_trace_ends_at_the_state(self):
-        state, trace = gp.fit(wave(), gp.Config(starts=1), np.random.default_rng(0))
-        assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-10)
-        assert trace["noise_deviation"][-1] ** 2 == pytest.approx(state.hyperparameters["noise_variance"])
-        assert {len(values) for values in trace.values()} == {state.n_iterations}
-        assert trace["objective"] == sorted(trace["objective"], reverse=True)
-
-    def test_a_search_without_an_optimum_warns(self):
-        with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
-            state, _ = gp.fit(wave(), gp.Config(steps=2, starts=1), np.random.default_rng(0))
-        assert not state.converged
-        smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
-        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
-            state, _ = gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
-        assert not state.converged
-
-    @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
-    def test_results_do_not_depend_on_memory_alignment(self, kernel):
-        rows, found, kept = wave(n=101, d=3), set(), []
-        for size in np.random.default_rng(0).integers(1, 5000, size=10):
-            kept.append(np.empty(size))
-            state = fitted(Rows(rows.X.copy(), rows.y.copy()), kernel=kernel, starts=1)
-            found.add(state.theta.tobytes() + gp.latent(state, rows.X.copy())[0].tobytes())
-        assert len(found) == 1
 
 
 class TestFailures:
@@ -250,81 +205,21 @@ class TestFailures:
         with pytest.raises(FloatingPointError, match="not positive definite at"):
             gp.fit(self.twice(), gp.Config(noise_variance=1e-30), np.random.default_rng(0))
 
-    @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
-    def test_data_that_are_not_finite(self, part, value):
-        rows = wave()
-        getattr(rows, part)[3] = value
-        with pytest.raises(FloatingPointError, match="finite"):
-            gp.fit(rows, gp.Config(), np.random.default_rng(0))
-
     def test_the_cell_fails_with_a_reason(self, tmp_path):
-        (tmp_path / "s.yaml").write_text(
-            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
-            "methods: [{use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30}]\n"
-        )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
-        row = run_cell(cell.job).row
+        row = cell_row(tmp_path, "use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30")
         assert row["status"] == "failed"
         assert "not positive definite at lengthscale 1e+04, magnitude 1, noise_variance 1e-30" in row["reason"]
 
     def test_a_search_at_its_limit_is_not_converged(self, tmp_path):
-        (tmp_path / "s.yaml").write_text(
-            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [{use: gp, steps: 2}]\n"
-        )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
-        row = run_cell(cell.job).row
+        row = cell_row(tmp_path, "use: gp, steps: 2")
         assert row["status"] == "ok"
         assert row["reason"].startswith("not converged: the search for hyperparameters")
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"kernel": "matern53"}, "did you mean 'matern52'"),
-            ({"lengthscale": [1.0, -1.0]}, "above 0"),
-            ({"lengthscale": 0.0}, "above 0"),
-            ({"lengthscale": []}, "above 0"),
-            ({"lengthscale": "long"}, "above 0"),
-            ({"noise_variance": 0.0}, "greater than 0"),
-        ],
-    )
-    def test_invalid_options(self, options, message):
-        with pytest.raises(ValidationError, match=message):
-            gp.Config(**options)
-        (problem,) = InstalledCatalogue().check_options("gp", options, Path())
-        assert problem.path == (next(iter(options)),)
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"weight_variance": 2.0}, "weight_variance is not a parameter.* it has lengthscale, magnitude$"),
-            ({"kernel": "linear", "lengthscale": 2.0}, "lengthscale is not a parameter.* it has weight_variance$"),
-            ({"kernel": {"sum": ["linear", "constant"]}, "bias_variance": 2.0}, "bias_variance is not a parameter"),
-        ],
-    )
-    def test_a_value_that_is_not_a_parameter_of_the_kernel(self, options, message):
-        with pytest.raises(ValidationError, match=message.removesuffix("$")):
-            gp.Config(**options)
-        (problem,) = InstalledCatalogue().check_options("gp", options, Path())
-        assert re.search(message, problem.problem)
-
-    def test_a_value_of_one_part_of_a_sum(self):
-        assert gp.Config(kernel={"sum": ["linear", "nn"]}, bias_variance=2.0).bias_variance == 2.0
-
     def test_a_wrong_number_of_values(self):
         with pytest.raises(ValueError, match="lengthscale has 3 values, the covariance takes 2"):
             gp.fit(wave(), gp.Config(lengthscale=np.ones(3)), np.random.default_rng(0))
-
-    def test_options_of_a_study(self):
-        options = {"kernel": {"sum": ["se", {"product": ["linear", "nn"]}]}, "lengthscale": [1, 2.5], "starts": 1}
-        assert InstalledCatalogue().check_options("gp", options, Path()) == []
-        assert gp.Config(**options).model_dump(mode="json")["kernel"] == options["kernel"]
-
-    def test_published_columns(self):
-        assert gp.METHOD.published(gp.Config(kernel="nn", prior="none")) == ("GP-ARD",)
-        assert gp.METHOD.published(gp.Config(kernel="nn", prior="none", ard=False)) == ("GP",)
-        assert gp.METHOD.published(gp.Config(prior="none")) == ()
 
 
 class TestSize:

@@ -7,11 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.integrate import dblquad, quad
+from scipy.integrate import quad
 from scipy.special import gammaln, roots_genlaguerre
 from sklearn.exceptions import ConvergenceWarning
 
-from ep_bench import Estimator, data
 from ep_bench.covariances import build, matrix
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import em, fixed_scales, kl, variational
@@ -19,52 +18,11 @@ from ep_bench.methods.gp_t.inference import evidence, infer
 from ep_bench.methods.gp_t.posterior import divided
 from ep_bench.numerics.symmetric import square
 from ep_bench.types import Rows
-from tests.methods.test_gp_t import FIXED, VALUES, conflicting, options_of
+from tests.methods.gp_t_support import exact_evidence
+from tests.methods.test_gp_t import conflicting
 from tests.twins.plain_networks import check_gradient
 
 NAMES = ("vb", "fvb", "kl")
-
-
-@pytest.mark.parametrize("inference", NAMES)
-@pytest.mark.parametrize("case", "AB")
-def test_reference_values(case, inference):
-    values = VALUES["cases"][case]
-    expected = values["kl" if inference == "kl" else "vb"]
-    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference=inference).fit(
-        conflicting().X, conflicting().y
-    )
-    mean, variance = model.latent(np.array(VALUES["x_star"])[:, None])
-    assert model.converged_
-    assert model.n_iterations_ > 0
-    log_evidence = expected["fVB_elbo_identical" if inference == "fvb" else "logZ"]
-    assert model.log_evidence_ == pytest.approx(log_evidence, rel=1e-12)
-    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-7)
-    np.testing.assert_allclose(variance, expected["var"], rtol=1e-7)
-    assert np.sum(model.site_precisions_ < 0) == expected.get("n_neg_lambda", 0)
-
-
-@pytest.mark.parametrize("inference", ["vb", "fvb"])
-def test_reference_values_of_boston(inference):
-    boston, expected = data.load_dataset("boston"), VALUES["boston_split0"]["vb"]
-    train, test = data.standard_split(len(boston.y), 0)
-    hyper = {"lengthscale": 2.0, "magnitude": 1.0, "nu": 4.0, "scale": 0.3}
-    model = Estimator("gp_t", inference=inference, optimize=False, **hyper).fit(boston.X[train], boston.y[train])
-    offset, unit = model.y_scaling_.shift[0], model.y_scaling_.scale[0]
-    mean, variance = model.latent(boston.X[test])
-    distribution, y = model.predict_dist(boston.X[test]), boston.y[test]
-    found = {
-        "logZ": model.log_evidence_,
-        "elbo_fvb": model.log_evidence_,
-        "test_mlpd_orig": distribution.logpdf(y).mean(),
-        "test_mlpd_std": distribution.logpdf(y).mean() + np.log(unit),
-        "mae_orig": np.abs(distribution.mean() - y).mean(),
-        "mae_std": np.abs(distribution.mean() - y).mean() / unit,
-        "rmse_orig": np.sqrt(np.mean((distribution.mean() - y) ** 2)),
-    }
-    for name, value in found.items():
-        assert value == pytest.approx(expected[name], rel=1e-7), name
-    np.testing.assert_allclose((mean[:3] - offset) / unit, expected["mean_first3"], rtol=1e-7)
-    np.testing.assert_allclose(variance[:3] / unit**2, expected["var_first3"], rtol=1e-7)
 
 
 def problem_at(theta, **options):
@@ -109,14 +67,7 @@ class TestBounds:
 
     def test_order_of_the_bounds_below_the_evidence(self):
         K, y, nu, scale = np.array([[1.0, 0.8], [0.8, 1.3]]), np.array([0.5, -2.0]), 3.0, 0.4
-
-        def joint(second, first):
-            f = np.array([first, second])
-            terms = -0.5 * (nu + 1) * np.log1p((y - f) ** 2 / (nu * scale**2))
-            return np.exp(terms.sum() - 0.5 * f @ np.linalg.solve(K, f))
-
-        constant = 2 * stats.t.logpdf(0.0, nu, 0.0, scale) - np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(K)[1]
-        exact = constant + np.log(dblquad(joint, -9.0, 9.0, -9.0, 9.0, epsabs=1e-7)[0])
+        exact = exact_evidence(K, y, nu, scale)
         nearest, bound = kl.infer(K, y, nu, scale).log_evidence, variational.bounds(K, y, nu, scale).log_evidence
         assert exact - 0.2 < nearest < exact - 1e-3
         assert exact - 0.7 < bound < nearest - 1e-3

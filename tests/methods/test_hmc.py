@@ -9,13 +9,9 @@ import pytest
 from arviz_stats.base import array_stats
 from sklearn.exceptions import ConvergenceWarning
 
-from ep_bench import Estimator, methods
-from ep_bench.errors import UserError
-from ep_bench.estimator import parse_options
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
 from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.options import factors
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 
@@ -50,11 +46,8 @@ EDGE_OPTIONS = [
 
 
 class TestDraws:
-    def test_the_same_seed_gives_the_same_draws_and_chains_differ(self):
-        (first, _), (again, _), (other, _) = fitted(seed=0), fitted(seed=0), fitted(seed=1)
-        for one, two in zip(first[2:6], again[2:6], strict=True):
-            np.testing.assert_array_equal(one, two)
-        assert not np.array_equal(first.W, other.W)
+    def test_chains_differ(self):
+        first, _ = fitted()
         np.testing.assert_array_equal(first.chain, np.repeat([0, 1], 40))
         assert not np.any(first.W[first.chain == 0] == first.W[first.chain == 1])
 
@@ -213,40 +206,3 @@ class TestWindows:
 
     def test_windows_of_250_iterations(self):
         assert windows(250) == ([20, 50, 95, 162, 212], 212)
-
-
-class TestOptions:
-    @pytest.mark.parametrize(
-        ("options", "words"),
-        [
-            ({"hidden": [0]}, "hidden"), ({"activation": "rectified"}, "activation"), ({"prior": "laplace"}, "prior"),
-            ({"weight_prior": [1.0]}, "weight_prior"), ({"noise_prior": [0.0, 1.0]}, "noise_prior"),
-            ({"chains": 0}, "chains"), ({"samples": 0}, "samples"), ({"warmup": -1}, "warmup"), ({"steps": 0}, "steps"),
-            ({"target_acceptance": 1.0}, "target_acceptance"), ({"noise_variance": 0.0}, "noise_variance"),
-            ({"prior_variance": -1.0}, "prior_variance"), ({"prior": "ard", "prior_scales": "layer"}, "prior_scales"),
-        ],
-    )  # fmt: skip
-    def test_invalid_options_give_one_message(self, options, words):
-        with pytest.raises((ValueError, UserError), match=f"options of hmc: {words}") as refused:
-            parse_options(methods.get("hmc"), options)
-        assert len(str(refused.value).splitlines()) == 1
-
-    def test_later_options_are_no_factors_at_their_neutral_values(self):
-        assert {"masses", "gradients"}.isdisjoint(factors(hmc.Config(masses="per weight")))
-        assert factors(hmc.Config())["masses"] == "pooled"
-        assert factors(hmc.Config(gradients="single"))["gradients"] == "single"
-
-    def test_published_columns(self):
-        """Bui et al. (2015) have HMC-1. Activation and hyperpriors of NN-MC (Jylanki et al. 2014) are unknown."""
-        for units in (50, 100):
-            assert hmc.METHOD.published(hmc.Config(hidden=(units,), steps=10)) == ("HMC-1",)
-        for other in (
-            {"activation": "tanh"}, {"activation": "probit"}, {"prior_scales": "layer"}, {"prior": "ard"},
-            {"hidden": (10,)}, {"hidden": (50, 50)}, {"noise_variance": 0.1}, {"prior_variance": 1.0},
-            {"prior": "ard", "activation": "probit", "hidden": (10,)},
-        ):  # fmt: skip
-            assert hmc.METHOD.published(hmc.Config(**other)) == ()
-
-    def test_a_wrong_name_suggests_the_right_one(self):
-        with pytest.raises(TypeError, match="did you mean 'samples'"):
-            Estimator("hmc", sample=5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
+from ep_bench import data
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config, compute, judge
 from ep_bench.methods.hmc import hyperparameters
@@ -78,17 +78,7 @@ def test_a_wrong_noise_is_detected(monkeypatch):
     assert noise["shift"] < -4
 
 
-def test_options_and_files(tmp_path: Path):
-    assert experiments.problems("calibration", {}) == []
-    (problem,) = experiments.problems("calibration", {"replication": 3})
-    assert problem.path == ("replication",)
-    assert "replications" in problem.allowed
-    (problem,) = experiments.problems("calibration", {"cases": [{"label": "a", "activation": "relo"}]})
-    assert problem.path == ("cases", 0, "activation")
-    no_such_groups = {"prior": "ard", "prior_scales": "layer"}
-    (problem,) = experiments.problems("calibration", {"cases": [{"label": "a", **no_such_groups}]})
-    assert problem.path == ("cases", 0)
-    assert "layer takes prior: gaussian" in problem.problem
+def test_files(tmp_path: Path):
     options = {**RECTIFIED, "replications": 20, "warmup": 10, "thin": 1, "draws": 4, "steps": 2}
     folder = run_experiment("calibration", options, 0, tmp_path / "c", "c")
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:

@@ -28,7 +28,7 @@ FURTHER_CASES = [
 ]  # fmt: skip
 SEED, CHAINS, STEP, STEPS = 5, 2, 0.5, 4  # long steps, so that many trajectories are rejected
 REPLICATIONS, TURNS = 4000, 5
-FEW, MANY = 4000, 8000  # draws per chain; FEW draws find the faults below, at 5 standard errors or more
+MANY = 8000  # draws per chain; half of them find the faults below, at 5 standard errors or more
 
 
 def from_prior(model, rng, n):
@@ -89,17 +89,9 @@ def distances(model, seed, draws):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), [CASES[0], *CASES[2:]])
-@pytest.mark.exhaustive
-def test_the_transition_leaves_the_joint_distribution_invariant(activation, prior, scales, hidden):
-    model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
-    assert distances(model, SEED, FEW).max() < TOLERANCE
-
-
-@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), FURTHER_CASES)
-def test_the_transition_leaves_the_joint_distribution_invariant_over_many_draws(activation, prior, scales, hidden):
+def test_the_transition_leaves_the_joint_distribution_invariant(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED, MANY).max() < TOLERANCE
 

@@ -8,19 +8,15 @@ import warnings
 import numpy as np
 import pytest
 
-from ep_bench.methods import version
 from ep_bench.methods.laplace import STARTS, WEAK_START, Config, evidence, fit
 from ep_bench.methods.laplace.evidence import FINALISTS, SCREENING, Precisions, UpdateSettings, best_of, maximise
 from ep_bench.methods.laplace.mode_search import ModeProblem
 from ep_bench.models import mlp
-from ep_bench.types import Rows
+from tests.methods.support import wave
 
 
-def rows(seed=0, n=60):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
+def rows():
+    return wave(60, 2, seed=0, noise=0.1)
 
 
 def fitted(**options):
@@ -129,8 +125,3 @@ def test_the_failure_of_all_starts_is_raised(problem, monkeypatch):
 
 def test_strong_priors_find_a_higher_evidence_than_the_weak_one():
     assert fitted()[0].log_evidence > fitted(starts=0)[0].log_evidence
-
-
-def test_results_of_a_single_start_keep_their_version():
-    assert version("laplace", Config(starts=0)) == "1"
-    assert version("laplace", Config()) == version("laplace") == "2"

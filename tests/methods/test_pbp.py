@@ -15,17 +15,10 @@ from ep_bench.methods import pbp
 from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
 from ep_bench.methods.pbp.layout import flat, matrices, network, scratch
 from ep_bench.types import Rows
-from tests.twins import plain_pbp
+from tests.methods.support import rows
 from tests.twins.reference import SlowPBP
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference_values" / "pbp.json").read_text(encoding="utf-8"))
-
-
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / (y.std() or 1.0))
 
 
 def initial_means_and_orders(sizes, epochs, n, seed):
@@ -213,23 +206,6 @@ class TestPriorRefinement:
 
 
 class TestFit:
-    def test_equal_seeds_give_equal_fits(self):
-        train = rows(50, 3, 21)
-        config = pbp.Config(hidden=(12,), epochs=3)
-        first, again, other = (pbp.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        for name in ("means", "variances"):
-            for a, b, c in zip(getattr(first, name), getattr(again, name), getattr(other, name), strict=True):
-                np.testing.assert_array_equal(a, b)
-                assert not np.array_equal(a, c)
-
-    def test_it_learns(self):
-        train, test = rows(400, 2, 22), rows(400, 2, 23)
-        state, trace = pbp.fit(train, pbp.Config(), np.random.default_rng(0))
-        mean = pbp.predict(state, test.X, None).mean()
-        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.55  # noise 0.39, no model 1
-        assert trace["log_z"][-1] > trace["log_z"][0] + 0.3
-        assert {len(curve) for curve in trace.values()} == {40}
-
     def test_memory_does_not_grow_with_the_epochs(self):
         train = rows(3000, 2, 24)
         peaks = []
@@ -239,19 +215,6 @@ class TestFit:
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         assert peaks[1] < peaks[0] + 8 * 3000
-
-    def test_one_data_point_and_no_test_points(self):
-        state, _ = pbp.fit(rows(1, 3, 25), pbp.Config(epochs=2), np.random.default_rng(0))
-        assert pbp.predict(state, np.zeros((0, 3)), None).mean().shape == (0,)
-
-    def test_divergence_raises_and_names_the_epoch(self):
-        train = rows(20, 2, 26)
-        train.X[3, 1] = np.nan
-        with pytest.raises(FloatingPointError, match="epoch 1"):
-            pbp.fit(train, pbp.Config(hidden=(4,)), np.random.default_rng(0))
-        train.X[3, 1] = 1e200
-        with pytest.raises(FloatingPointError, match="epoch 1"):
-            pbp.fit(train, pbp.Config(hidden=(4,)), np.random.default_rng(0))
 
     def test_invalid_start_and_orders_raise(self):
         train, config = rows(10, 2, 27), pbp.Config(hidden=(4,), epochs=2)
@@ -275,12 +238,6 @@ class TestFit:
         state, _ = pbp.fit(train, config, rng, start=start, orders=orders)
         with pytest.raises(ValueError, match="shape"):
             pbp.predict(state, np.zeros((2, 3)), rng)
-
-    def test_published_columns(self):
-        assert pbp.METHOD.published(pbp.Config()) == ("PBP", "PBP-1")
-        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50))) == ("PBP-2",)
-        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50, 50))) == ()
-        assert pbp.METHOD.published(pbp.Config(epochs=3)) == ()
 
 
 def split(dataset, index):
@@ -341,6 +298,7 @@ class TestAgainstTheAuthorsProgram:
 
 
 def test_the_plain_kernel_of_the_benchmark_is_the_same_algorithm(monkeypatch):
+    plain_pbp = pytest.importorskip("benchmarks.plain_pbp")
     for name, kernel in list(vars(plain_pbp).items()):
         if hasattr(kernel, "py_func"):
             monkeypatch.setattr(plain_pbp, name, kernel.py_func)  # compilation would take longer than Python

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.methods import sgld
@@ -14,6 +13,7 @@ from ep_bench.methods.sgld import sampling
 from ep_bench.models import mlp
 from ep_bench.numerics.normal_rng import fill_normals, stream
 from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -80,13 +80,6 @@ class TestDensity:
 @pytest.mark.parametrize("kappa", [-800.0, -40.0, -1.0, 0.0, 5.0, 800.0])
 def test_softplus_over_the_whole_range(kappa):
     assert sampling.softplus(kappa) == pytest.approx(np.logaddexp(0.0, kappa), rel=1e-14, abs=1e-300)
-
-
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
 
 
 def quiet(train, config, seed=0):
@@ -270,16 +263,6 @@ class TestStationary:
 
 
 class TestFit:
-    @pytest.mark.parametrize("options", [{}, {"preconditioner": "rmsprop"}, {"hidden": (20, 20)}])
-    def test_it_learns_function_and_noise(self, options):
-        train, test = rows(300, 2, 20), rows(300, 2, 21)
-        state, trace = quiet(train, sgld.Config(**{"hidden": (20,), "epochs": 800, **options}))
-        answer = sgld.predict(state, test.X, np.random.default_rng(1))
-        assert np.sqrt(np.mean((answer.mean() - test.y) ** 2)) < 0.6  # noise 0.39, no model 1
-        assert 0.3 < np.sqrt(state.noise_variances.mean()) < 0.65
-        assert trace["log_joint_a_row"][-1] > trace["log_joint_a_row"][0] + 0.3
-        assert {len(curve) for curve in trace.values()} == {800}
-
     def test_predictions_are_mixtures_of_the_samples_with_their_own_noise(self):
         train = rows(30, 2, 22)
         state, _ = quiet(train, sgld.Config(hidden=(4,), epochs=12, samples=6))
@@ -290,14 +273,6 @@ class TestFit:
         np.testing.assert_array_equal(answer.weights, state.mixture)
         assert len(set(state.noise_variances)) == 6
         assert np.all(np.diff(state.mixture) < 0)
-
-    @pytest.mark.parametrize("preconditioner", ["none", "rmsprop"])
-    def test_equal_seeds_give_equal_samples(self, preconditioner):
-        train, config = rows(50, 3, 23), sgld.Config(hidden=(6,), epochs=3, preconditioner=preconditioner)
-        first, again, other = (sgld.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
-            np.testing.assert_array_equal(a, b)
-            assert not np.array_equal(a, c)
 
     @pytest.mark.parametrize(
         ("options", "kept"),
@@ -320,39 +295,3 @@ class TestFit:
         state, trace = sgld.fit(rows(50, 3, 25), config, np.random.default_rng(1))
         np.testing.assert_allclose(state.noise_variances, noise, rtol=1e-10)
         np.testing.assert_allclose(trace["noise_deviation"], np.sqrt(noise), rtol=1e-10)
-
-    @pytest.mark.parametrize("preconditioner", ["none", "rmsprop"])
-    @pytest.mark.parametrize(("n", "d"), [(1, 2), (5, 30), (33, 2)])
-    def test_edge_cases_of_the_data(self, preconditioner, n, d):
-        train = Rows(np.zeros((1, 2)), np.zeros(1)) if n == 1 else rows(n, d, 26)
-        train.X[:, 1] = 0.0
-        config = sgld.Config(hidden=(4,), epochs=200, preconditioner=preconditioner)
-        state, trace = quiet(train, config)
-        assert np.isfinite(state.weights).all()
-        assert np.all(state.noise_variances > 0.0)
-        assert np.isfinite(trace["log_joint_a_row"]).all()
-
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"step_size": 0.0}, {"noise_step_size": -1.0}, {"final_step": 0.0}, {"final_step": 1.5}, {"decay": 1.1},
-            {"decay": 0.0}, {"burn_in": 1.0}, {"burn_in": -0.1}, {"samples": 0}, {"epochs": 0}, {"noise_variance": 0.0},
-            {"preconditioner": "adam"}, {"prior_variance": 0.0}, {"noise_prior_variance": 0.0}, {"hidden": (0,)},
-            {"preconditioner": "rmsprop", "burn_in": 0.0},
-        ],
-    )  # fmt: skip
-    def test_invalid_options_raise(self, options):
-        with pytest.raises(ValidationError, match=next(iter(options))):
-            sgld.Config(**options)
-
-    def test_published_columns(self):
-        for units in (50, 100):
-            assert sgld.METHOD.published(sgld.Config(hidden=(units,), step_size=0.3)) == ("SGLD-1",)
-            assert sgld.METHOD.published(sgld.Config(hidden=(units, units))) == ("SGLD-2",)
-        for other in (
-            {"hidden": (7,)},
-            {"preconditioner": "rmsprop"},
-            {"prior_variance": 2.0},
-            {"noise_variance": 0.1},
-        ):
-            assert sgld.METHOD.published(sgld.Config(**other)) == ()

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
 from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances import sparse_searches as searches
@@ -21,10 +19,8 @@ from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import starting_points
 from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import gp, sgp
-from ep_bench.runner.cell import run_cell
-from ep_bench.runner.plan import make_plan
-from ep_bench.spec import read_study
 from ep_bench.types import Rows
+from tests.methods.support import cell_row, wave
 from tests.twins import plain_covariances as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -38,13 +34,6 @@ KERNELS = [
 FIXED = {"optimize": False, "standardize": False}
 every_approximation = pytest.mark.parametrize("approximation", ["fitc", "vfe"])
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
-
-
-def wave(n=60, d=2, seed=1, noise=0.2):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
 
 
 def problem_of(rows, count=7, seed=2, **options):
@@ -245,9 +234,10 @@ class TestJitter:
         assert state.log_evidence == pytest.approx(exact.log_evidence, rel=1e-9)
         np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
 
-    def test_the_estimator_reports_the_jitter(self):
-        rows = wave(n=20)
-        assert Estimator("sgp", inducing=5, optimize=False).fit(rows.X, rows.y).jitter_ == bound.JITTER
+
+def test_the_estimator_reports_the_jitter():
+    rows = wave(n=20)
+    assert Estimator("sgp", inducing=5, optimize=False).fit(rows.X, rows.y).jitter_ == bound.JITTER
 
 
 class TestCentres:
@@ -337,12 +327,6 @@ class TestSearch:
         )
         np.testing.assert_allclose(searches.step_scales({"bias_variance": 4.0}, 3), np.ones(3))
 
-    def test_fixed_hyperparameters_do_not_change(self):
-        state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)
-        np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
-        assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
-        assert state.hyperparameters["magnitude"] != 1.0
-
     def test_inducing_inputs_are_learned_if_all_else_is_fixed(self):
         given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3, "approximation": "vfe", "inducing": 6}
         fixed, learned = fitted(wave(), optimize=False, **given), fitted(wave(), **given)
@@ -359,32 +343,6 @@ class TestSearch:
         for wrong in (np.ones((2, 3)), np.ones(2), np.full((1, 2), np.nan), np.ones((0, 2))):
             with pytest.raises(ValueError, match="inducing_inputs must be finite, of shape \\(M, 2\\)"):
                 sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=wrong)
-
-    def test_the_trace_ends_at_the_state(self):
-        state, trace = sgp.fit(wave(), sgp.Config(starts=1, inducing=4, approximation="vfe"), np.random.default_rng(0))
-        assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-8)
-        assert trace["noise_deviation"][-1] ** 2 == pytest.approx(state.hyperparameters["noise_variance"])
-        assert {len(values) for values in trace.values()} == {state.n_iterations}
-        assert trace["objective"] == sorted(trace["objective"], reverse=True)
-
-    def test_a_search_without_an_optimum_warns(self):
-        with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
-            state, _ = sgp.fit(wave(), sgp.Config(steps=2, starts=1, inducing=9), np.random.default_rng(0))
-        assert not state.converged
-        smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
-        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
-            state, _ = sgp.fit(smooth, sgp.Config(prior="none", inducing=6), np.random.default_rng(0))
-        assert not state.converged
-
-    @every_approximation
-    def test_results_do_not_depend_on_memory_alignment(self, approximation):
-        rows, found, kept = wave(n=101, d=3), set(), []
-        for size in np.random.default_rng(0).integers(1, 5000, size=6):
-            kept.append(np.empty(size))
-            rows = Rows(rows.X.copy(), rows.y.copy())
-            state = fitted(rows, approximation=approximation, starts=1, inducing=13, steps=60)
-            found.add(state.theta.tobytes() + sgp.latent(state, rows.X.copy())[0].tobytes())
-        assert len(found) == 1
 
 
 class TestRepeatedInputs:
@@ -446,56 +404,13 @@ def test_noise_floor():
 
 
 class TestFailures:
-    @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
-    def test_data_that_are_not_finite(self, part, value):
-        rows = wave()
-        getattr(rows, part)[3] = value
-        with pytest.raises(FloatingPointError, match="finite"):
-            sgp.fit(rows, sgp.Config(inducing=5), np.random.default_rng(0))
-
     def test_the_cell_fails_with_a_reason(self, tmp_path):
-        (tmp_path / "s.yaml").write_text(
-            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
-            "methods: [{use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308}]\n"
-        )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
-        row = run_cell(cell.job).row
+        row = cell_row(tmp_path, "use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308")
         assert row["status"] == "failed"
         assert (
             "not positive definite, even with jitter 1e-05, at weight_variance 1e+308, noise_variance 0.1"
             in row["reason"]
         )
-
-
-class TestOptions:
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [({"approximation": "fitcc"}, "fitc"), ({"inducing": 0}, "greater than 0"), ({"kernel": "s"}, "covariance")],
-    )
-    def test_invalid_options(self, options, message):
-        with pytest.raises(ValidationError, match=message):
-            sgp.Config(**options)
-        (problem,) = InstalledCatalogue().check_options("sgp", options, Path())
-        assert problem.path == (next(iter(options)),)
-
-    def test_options_that_exclude_each_other(self):
-        with pytest.raises(ValidationError, match="set minibatch: false"):
-            sgp.Config(search="many", minibatch=True)
-        with pytest.raises(ValidationError, match="leave it out, or noise_variance and optimize: false"):
-            sgp.Config(noise_floor=1e-4, noise_variance=1e-6)
-        with pytest.raises(ValidationError, match="leave it out, or noise_variance and optimize: false"):
-            sgp.Config(noise_floor=1e-4, optimize=False)
-        with pytest.raises(ValidationError, match="noise_floor must be at least 1e-08"):
-            sgp.Config(noise_floor=1e-12)
-        with pytest.raises(ValidationError, match="noise_floor must be below 1e\\+08"):
-            sgp.Config(noise_floor=1e9)
-
-    def test_published_columns(self):
-        assert sgp.METHOD.published(sgp.Config()) == ("GP-50", "FITC-50")
-        assert sgp.METHOD.published(sgp.Config(inducing=100)) == ("GP-100",)
-        assert sgp.METHOD.published(sgp.Config(approximation="vfe")) == ("SGPR-50",)
-        for other in ({"ard": False}, {"inducing": 20}, {"kernel": "nn"}, {"optimize": False}):
-            assert sgp.METHOD.published(sgp.Config(**other)) == ()
 
 
 @every_approximation

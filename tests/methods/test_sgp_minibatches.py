@@ -16,18 +16,11 @@ from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import sgp
 from ep_bench.methods.sgp import minibatches
-from ep_bench.types import Rows
+from tests.methods.support import rows as wave
 from tests.twins.plain_networks import check_gradient
 
 KERNELS = ["se", "nn", {"sum": ["matern32", "linear"]}]
 every_approximation = pytest.mark.parametrize("approximation", ["fitc", "vfe"])
-
-
-def wave(n=60, d=2, seed=1, noise=0.3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
 
 
 class Case:

@@ -13,6 +13,7 @@ from ep_bench.methods.vi import local_reparameterisation as local_form
 from ep_bench.models import mlp
 from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -277,41 +278,12 @@ def test_the_bound_of_a_small_network_is_below_its_evidence():
         assert other > value - 4 * spread
 
 
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
-
-
 FORMS = [
     {}, {"local_reparameterization": True}, {"prior": "empirical"}, {"noise": "heteroscedastic", "prior": "empirical"},
 ]  # fmt: skip
 
 
 class TestFit:
-    @pytest.mark.parametrize(
-        "options", [pytest.param(form, marks=pytest.mark.exhaustive) if form else form for form in FORMS]
-    )
-    def test_it_learns_function_and_noise(self, options):
-        train, test = rows(300, 2, 20), rows(300, 2, 21)
-        state, trace = vi.fit(train, vi.Config(epochs=300, hidden=(20,), **options), np.random.default_rng(0))
-        mean = vi.predict(state, test.X, np.random.default_rng(1)).mean()
-        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # 0.39 is the noise, 1 the constant prediction
-        assert 0.3 < np.sqrt(state.noise_variance) < 0.65
-        assert trace["objective"][-1] < trace["objective"][0] - 0.5
-        if "noise" not in options:
-            assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
-        assert {len(curve) for curve in trace.values()} == {300}
-
-    @pytest.mark.parametrize("options", FORMS)
-    def test_the_generator_determines_the_fit(self, options):
-        train, config = rows(50, 3, 22), vi.Config(hidden=(6,), epochs=3, **options)
-        first, again, other = (vi.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
-            np.testing.assert_array_equal(a, b)
-            assert not np.array_equal(a, c)
-
     def test_the_restart_of_the_highest_bound_is_kept(self):
         train = rows(50, 2, 4)
         single, restarted = (vi.Config(hidden=(6,), epochs=40, samples=2, restarts=number) for number in (1, 4))
@@ -340,48 +312,9 @@ class TestFit:
         with pytest.raises(FloatingPointError, match="diverged"):
             vi.fit(train, config, np.random.default_rng(3))
 
-    def test_a_fixed_noise_is_not_changed(self):
-        for options in FORMS[:3]:
-            config = vi.Config(hidden=(6,), epochs=5, noise_variance=0.04, **options)
-            state, trace = vi.fit(rows(50, 3, 23), config, np.random.default_rng(1))
-            assert state.noise_variance == pytest.approx(0.04, rel=1e-14)
-            np.testing.assert_allclose(trace["noise_deviation"], 0.2)
-            assert vi.predict(state, np.zeros((2, 3)), np.random.default_rng(0)).variance().min() >= 0.04
-
     def test_a_fixed_prior_is_not_changed_and_an_empirical_one_has_two_values_per_layer(self):
         train = rows(50, 3, 24)
         state, _ = vi.fit(train, vi.Config(hidden=(6, 4), epochs=2, prior_variance=0.7), np.random.default_rng(1))
         np.testing.assert_array_equal(state.prior_variance, 0.7)
         state, _ = vi.fit(train, vi.Config(hidden=(6, 4), epochs=2, prior="empirical"), np.random.default_rng(1))
         assert len(set(state.prior_variance)) == 6
-
-    def test_batch_sizes_that_do_not_divide_the_data(self):
-        for options in FORMS:
-            for n in (1, 5, 33):
-                train = rows(n, 2, 25) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
-                config = vi.Config(hidden=(4,), epochs=2, **options)
-                state, trace = vi.fit(train, config, np.random.default_rng(1))
-                assert np.isfinite(state.mean).all()
-                assert np.isfinite(trace["objective"]).all()
-
-    def test_predictions_are_mixtures_with_equal_weights(self):
-        state, _ = vi.fit(rows(50, 3, 26), vi.Config(hidden=(6,), epochs=2, test_samples=7), np.random.default_rng(1))
-        answer = vi.predict(state, np.zeros((5, 3)), np.random.default_rng(1))
-        assert answer.means.shape == answer.variances.shape == (7, 5)
-        np.testing.assert_allclose(answer.weights, 1 / 7)
-        np.testing.assert_array_equal(answer.variances, state.noise_variance)
-
-    def test_published_columns(self):
-        later = ("hoDVI-1 (homoscedastic)",)
-        for hidden in ((50,), (100,)):
-            assert vi.METHOD.published(vi.Config(hidden=hidden)) == ("VI(KW)-1", *later)
-            assert vi.METHOD.published(vi.Config(hidden=hidden * 2)) == ("VI(KW)-2",)
-        for other in ({"prior": "empirical"}, {"prior_variance": 0.9}, {"local_reparameterization": True}):
-            assert vi.METHOD.published(vi.Config(**other)) == later
-            assert vi.METHOD.published(vi.Config(hidden=(50, 50), **other)) == ()
-        for other in ({"hidden": (7,)}, {"noise_variance": 0.1}, {"epochs": 999}):
-            assert vi.METHOD.published(vi.Config(**other)) == ()
-        both = {"noise": "heteroscedastic", "prior": "empirical"}
-        assert vi.METHOD.published(vi.Config(**both)) == ("MCVI-1 (mean-field reparam S=10)",)
-        for other in ({"prior": "fixed"}, {"hidden": (50, 50)}, {"epochs": 999}):
-            assert vi.METHOD.published(vi.Config(**(both | other))) == ()

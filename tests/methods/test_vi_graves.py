@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, data
 from ep_bench.methods import vi_graves
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
 from ep_bench.numerics.normal_rng import fill_normals, stream
 from ep_bench.types import Rows
+from tests.methods.support import rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -151,13 +151,6 @@ class TestEstimators:
             assert minimum < divergence(m - mean - shift, s, np.full(30, variance * scale)) < minimum + 1e-4
 
 
-def rows(n, d, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
-    return Rows(X, (y - y.mean()) / y.std())
-
-
 class TestFit:
     def test_a_fit_step_by_step(self):
         """Orders and noise from the same generators, with the gradients and steps tested above."""
@@ -197,32 +190,3 @@ class TestFit:
         assert np.all(np.abs(state.mean - exact) < best)
         np.testing.assert_allclose(state.std, best, rtol=0.2)
         assert state.noise_variance == pytest.approx(0.25, rel=0.15)
-
-    def test_it_fits_better_than_a_line(self):
-        friedman = data.load_dataset("friedman1")
-        X, y = friedman.X, friedman.y
-        model = Estimator("vi_graves", random_state=0).fit(X[:450], y[:450])
-        dist = model.predict_dist(X[450:])
-        A = np.column_stack([X, np.ones(len(y))])
-        line = A[450:] @ np.linalg.lstsq(A[:450], y[:450], rcond=None)[0]
-        rmse = np.sqrt(np.mean((dist.mean() - y[450:]) ** 2))
-        assert rmse < 0.9 * np.sqrt(np.mean((line - y[450:]) ** 2))
-        assert dist.std().mean() == pytest.approx(rmse, rel=0.5)
-
-    def test_the_trace(self):
-        state, trace = vi_graves.fit(rows(80, 2, 8), vi_graves.Config(hidden=(10,)), np.random.default_rng(0))
-        assert {len(curve) for curve in trace.values()} == {40}
-        assert trace["objective"][-1] < trace["objective"][0]
-        assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
-
-    def test_the_generator_determines_the_fit(self):
-        train, config = rows(50, 3, 9), vi_graves.Config(hidden=(6,), epochs=3)
-        first, again, other = (vi_graves.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
-        for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
-            np.testing.assert_array_equal(a, b)
-            assert not np.array_equal(a, c)
-
-    def test_published_columns(self):
-        assert vi_graves.METHOD.published(vi_graves.Config()) == ("VI", "VI(G)-1")
-        assert vi_graves.METHOD.published(vi_graves.Config(hidden=(50, 50))) == ()
-        assert vi_graves.METHOD.published(vi_graves.Config(epochs=39)) == ()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from ep_bench.methods import version, vi
+from ep_bench.methods import vi
 from ep_bench.methods.vi import bound as weights_form
 from ep_bench.methods.vi import heteroscedastic
 from ep_bench.methods.vi.empirical_prior import MODE, SHAPE, best_prior, prior_groups
@@ -131,12 +131,6 @@ def test_a_noise_head_excludes_options(other):
 def test_an_empirical_prior_has_no_fixed_variance():
     with pytest.raises(ValueError, match="leave prior_variance out"):
         vi.Config(prior="empirical", prior_variance=3.0)
-
-
-def test_results_with_the_fixed_prior_keep_their_version():
-    assert version("vi", vi.Config()) == "1"
-    assert version("vi", vi.Config(noise="heteroscedastic")) == "1"
-    assert version("vi", vi.Config(prior="empirical")) == version("vi") == "2"
 
 
 def test_a_fit_whose_objective_has_risen_has_diverged():

@@ -29,30 +29,35 @@ def test_powers_of_two_and_the_borders_between_them():
     assert np.all(exponentials(np.zeros(WIDTH + 1)) == 1.0)
 
 
-@pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
-def test_any_length_without_writing_beyond_the_end(n):
-    x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
-    fill_exponentials(x, out)
-    np.testing.assert_allclose(out[:n], np.exp(x), rtol=1e-15)
-    np.testing.assert_array_equal(out[n:], 7.0)
-
-
 OUT_OF_RANGE = [
     (np.nan, LOWEST), (-np.inf, LOWEST), (-1e308, LOWEST), (-708.1, LOWEST),
     (np.inf, HIGHEST), (1e308, HIGHEST), (709.1, HIGHEST),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("n", [1, WIDTH, 2 * WIDTH + 1])  # the last one of an odd length is taken by itself
-@pytest.mark.parametrize(("x", "end"), OUT_OF_RANGE)
-def test_arguments_out_of_range_are_clipped(n, x, end):
-    np.testing.assert_allclose(exponentials(np.full(n, x)), np.exp(end), rtol=1e-15)
-
-
 def excesses(x):
     out = np.full(len(x), np.nan)
     fill_excesses(x, out)
     return out
+
+
+@pytest.mark.parametrize(("fill", "function"), [(fill_exponentials, np.exp), (fill_excesses, np.expm1)])
+@pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
+class TestAnyLength:
+    def test_nothing_is_written_beyond_the_end(self, fill, function, n):
+        x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
+        fill(x, out)
+        np.testing.assert_allclose(out[:n], function(x), rtol=1e-15, atol=1e-15 * (function is np.expm1))
+        np.testing.assert_array_equal(out[n:], 7.0)
+        fill(x, x)
+        np.testing.assert_array_equal(x, out[:n])
+
+    @pytest.mark.parametrize(("x", "end"), OUT_OF_RANGE)
+    def test_arguments_out_of_range_are_clipped(self, fill, function, n, x, end):
+        """NaN too, in vectors and in the remainder."""
+        out = np.empty(n)
+        fill(np.full(n, x), out)
+        np.testing.assert_allclose(out, function(end), rtol=1e-15)
 
 
 class TestExcesses:
@@ -78,24 +83,6 @@ class TestExcesses:
         x = np.concatenate([k * np.log(2.0), middles, np.nextafter(middles, -np.inf), np.nextafter(middles, np.inf)])
         expected = np.expm1(x)
         assert np.all(np.abs(excesses(x) - expected) <= 3 * np.spacing(np.maximum(np.abs(expected), 1.0)))
-
-    @pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
-    def test_any_length_without_writing_beyond_the_end(self, n):
-        x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
-        fill_excesses(x, out)
-        np.testing.assert_allclose(out[:n], np.expm1(x), rtol=1e-15, atol=1e-15)
-        np.testing.assert_array_equal(out[n:], 7.0)
-
-    def test_in_place(self):
-        x = np.random.default_rng(0).normal(size=2 * WIDTH + 3)
-        expected = excesses(x)
-        fill_excesses(x, x)
-        np.testing.assert_array_equal(x, expected)
-
-    @pytest.mark.parametrize(("x", "end"), OUT_OF_RANGE)
-    def test_arguments_out_of_range_are_clipped(self, x, end):
-        """NaN too, in vectors and in the remainder."""
-        np.testing.assert_allclose(excesses(np.full(2 * WIDTH + 3, x)), np.expm1(end), rtol=1e-15)
 
     def test_a_nan_does_not_change_its_neighbours(self):
         x = np.linspace(-1.0, 1.0, 2 * WIDTH + 3)

@@ -131,7 +131,7 @@ def test_a_study_through_the_command_line(site: Site, module: str, modules: Name
     with (tmp_path / "results" / "s" / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["dataset"] for row in rows] == ["tiny-bunch"] * 2 + ["tiny-pair"] * 2
-    assert {row["status"] for row in rows} == {"ok"}
+    assert all(row["status"] == "ok" and row["ll"] and row["crps"] and not row["reason"] for row in rows)
     wrong = ep_bench("data", "show", "tiny-fails", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "no disk" in wrong.stderr

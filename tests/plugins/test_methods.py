@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import pickle
 import re
 import sys
@@ -20,7 +19,6 @@ from ep_bench.cli.commands.methods import method_lines, method_list_lines
 from ep_bench.errors import UserError
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
-from tests.commands import ep_bench
 from tests.plugins.conftest import CLASS, METHOD, Site
 
 Name = Callable[[str], str]
@@ -145,20 +143,3 @@ def test_a_name_given_twice_breaks_its_own_use_alone(plugged: Site, tmp_path: Pa
         assert text.count("not usable: several packages define this name") == 1
         assert text.count("not usable: the name is built in") == 1
         assert "flat" in text
-
-
-@pytest.mark.slow
-def test_a_study_through_the_command_line(plugged: Site, tmp_path: Path) -> None:
-    path = study(tmp_path, "flat, {use: wide, df: 4.0}")
-    done = ep_bench("run", path, "--quiet", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    with (tmp_path / "results" / "s" / "results.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["method"], row["status"]) for row in rows] == [("flat", "ok")] * 2 + [("wide", "ok")] * 2
-    assert all(row["ll"] and row["crps"] and not row["reason"] for row in rows)
-    cells = make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results").cells
-    assert [planned.state for planned in cells] == ["done"] * 4
-    broken = ep_bench("plan", study(tmp_path, "broken"), cwd=tmp_path)
-    assert broken.returncode == 2
-    assert "Traceback" not in broken.stderr
-    assert "tiny-methods" in broken.stderr

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench import experiments
 from ep_bench.experiments.bb_alpha_2016.alpha_linear.compute import closed_form
+from ep_bench.experiments.record import ExperimentResults
 from tests.experiments.support import run_experiment
 
 
@@ -28,32 +28,21 @@ def test_closed_forms_agree_with_the_paper(alpha: float, noise: float) -> None:
         assert closed_form(example, alpha, noise) == pytest.approx(1 / (1 + 2 * printed), rel=1e-8)
 
 
-def test_fits_meet_the_closed_forms(folder: Path) -> None:
-    with (folder / "summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
+def test_fits_meet_the_closed_forms(results: ExperimentResults) -> None:
+    rows = results.summary
     assert [row["example"] for row in rows] == ["1"] * 21 + ["2"] * 21
     assert max(float(row["relative_difference"]) for row in rows) < 1e-11
     assert float(rows[0]["closed_form"]) == pytest.approx(1 / 2, rel=1e-5)
     assert float(rows[21]["closed_form"]) == pytest.approx(1 / 3, rel=1e-5)
 
 
-def test_variance_grows_with_alpha_and_starts_at_the_variational_one(folder: Path) -> None:
-    with np.load(folder / "arrays.npz") as arrays:
-        assert arrays["grid"].shape == (31,)
-        for example in (1, 2):
-            assert np.all(np.diff(arrays[f"fitted_{example}"]) > 0)
-            assert np.all(np.diff(arrays[f"curve_{example}"]) > 0)
-            precision = np.linalg.inv(arrays[f"posterior_covariance_{example}"])
-            fits = arrays[f"covariance_{example}"]
-            np.testing.assert_allclose(fits[0], np.diag(1 / np.diagonal(precision)), rtol=1e-5)
-            np.testing.assert_array_equal(fits[:, 0, 1], 0.0)
-        np.testing.assert_allclose(arrays["posterior_covariance_2"], [[0.6, 0.4], [0.4, 0.6]])
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    assert experiments.problems("alpha_linear", {"alphas": [0.5], "ellipses": [1.0]}) == []
-    (problem,) = experiments.problems("alpha_linear", {"alphas": [0.5, 2.0]})
-    assert problem.path == ("alphas", 1)
-    assert "below 2" in problem.problem
-    (problem,) = experiments.problems("alpha_linear", {"elipses": [1.0]})
-    assert "ellipses" in problem.allowed
+def test_variance_grows_with_alpha_and_starts_at_the_variational_one(arrays: dict[str, Any]) -> None:
+    assert arrays["grid"].shape == (31,)
+    for example in (1, 2):
+        assert np.all(np.diff(arrays[f"fitted_{example}"]) > 0)
+        assert np.all(np.diff(arrays[f"curve_{example}"]) > 0)
+        precision = np.linalg.inv(arrays[f"posterior_covariance_{example}"])
+        fits = arrays[f"covariance_{example}"]
+        np.testing.assert_allclose(fits[0], np.diag(1 / np.diagonal(precision)), rtol=1e-5)
+        np.testing.assert_array_equal(fits[:, 0, 1], 0.0)
+    np.testing.assert_allclose(arrays["posterior_covariance_2"], [[0.6, 0.4], [0.4, 0.6]])

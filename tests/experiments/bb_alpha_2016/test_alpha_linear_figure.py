@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from ep_bench.experiments.bb_alpha_2016.alpha_linear.figure import draw, ellipse
 from ep_bench.experiments.record import ExperimentResults
-from ep_bench.report import build
-from ep_bench.results import store
 
 
 def made() -> dict[str, np.ndarray]:
@@ -35,12 +31,3 @@ def test_every_panel_shows_its_curves() -> None:
     assert [len(line.get_xdata()) for line in variance.lines] == [9, 2]
     assert [line.get_label() for line in ellipses.lines[:3]] == ["posterior", "alpha = 1e-06", "alpha = 1.5"]
     assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in ellipses.lines[:3]}) == 3
-
-
-def test_the_study_is_drawn(tmp_path: Path) -> None:
-    folder = tmp_path / "two"
-    folder.mkdir()
-    np.savez(folder / "arrays.npz", **made())
-    (folder / "summary.csv").write_text("example,alpha,variance\n1,0.5,0.35\n")
-    store.write_lock(folder, {"study": "two", "experiment": "alpha_linear", "options": {}, "seed": 0})
-    assert "alpha-linear-two.svg" in {path.name for path in build([folder])}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import experiments
 from ep_bench.experiments.dgp_2016.mountain_car import compute as mountain_car
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics as mountain_car_dynamics
-from ep_bench.report import build
 from tests.experiments.support import run_experiment
 
 pytestmark = pytest.mark.xdist_group("covariances")  # whose kernels it needs
@@ -134,42 +131,30 @@ def test_the_cliff_is_where_neighbours_differ() -> None:
     assert not mountain_car.near_cliff(truth, 30.0).any()
 
 
-def test_arrays_and_summary_agree(folder: Path) -> None:
-    with (folder / "summary.csv").open() as file:
-        rows = {row["method"]: row for row in csv.DictReader(file)}
-    with np.load(folder / "arrays.npz") as arrays:
-        assert arrays["labels"].tolist() == list(rows) == ["GP", "DGP"]
-        assert arrays["truth"].min() >= -130.0
-        assert arrays["truth"].max() <= -1.0
-        names = arrays["scored"].tolist()
-        for i, row in enumerate(rows.values()):
-            error = np.sqrt(np.mean((arrays[f"mean_{i}"] - arrays["truth"]) ** 2))
-            assert error == pytest.approx(arrays["scores"][0, i, names.index("rmse")])
-            cliff = arrays["cliff"]
-            near = np.sqrt(np.mean((arrays[f"mean_{i}"] - arrays["truth"])[cliff] ** 2))
-            assert near == pytest.approx(arrays["scores"][0, i, names.index("rmse_cliff")])
-            assert float(row["rmse"]) == pytest.approx(arrays["scores"][:, i, names.index("rmse")].mean(), abs=1e-6)
-        assert sum(int(row["lowest_rmse"]) for row in rows.values()) == 2
+def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
+    assert arrays["labels"].tolist() == list(rows) == ["GP", "DGP"]
+    assert arrays["truth"].min() >= -130.0
+    assert arrays["truth"].max() <= -1.0
+    names = arrays["scored"].tolist()
+    for i, row in enumerate(rows.values()):
+        error = np.sqrt(np.mean((arrays[f"mean_{i}"] - arrays["truth"]) ** 2))
+        assert error == pytest.approx(arrays["scores"][0, i, names.index("rmse")])
+        cliff = arrays["cliff"]
+        near = np.sqrt(np.mean((arrays[f"mean_{i}"] - arrays["truth"])[cliff] ** 2))
+        assert near == pytest.approx(arrays["scores"][0, i, names.index("rmse_cliff")])
+        assert float(row["rmse"]) == pytest.approx(arrays["scores"][:, i, names.index("rmse")].mean(), abs=1e-6)
+    assert sum(int(row["lowest_rmse"]) for row in rows.values()) == 2
 
 
-def test_the_composition_of_the_layers_is_the_prediction(folder: Path) -> None:
+def test_the_composition_of_the_layers_is_the_prediction(arrays: dict[str, Any]) -> None:
     """If the hidden layer is nearly certain, the second layer at its mean is the prediction."""
     from scipy.interpolate import RegularGridInterpolator
 
-    with np.load(folder / "arrays.npz") as arrays:
-        assert arrays["deep"] == 1
-        through = RegularGridInterpolator((arrays["first"], arrays["second"]), arrays["top"])
-        composed = through(arrays["hidden"].reshape(2, -1).T)
-        assert np.corrcoef(composed, arrays["mean_1"].ravel())[0, 1] > 0.98
-        assert arrays["reached"].shape == (60, 2)
-
-
-def test_the_report_draws_it(folder: Path) -> None:
-    build([folder])
-    assert (folder / "report" / "figures" / "mountain-car-car.svg").exists()
-    text = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert "201 × 201 nodes" in text
-    assert ">DGP<" in text
+    assert arrays["deep"] == 1
+    through = RegularGridInterpolator((arrays["first"], arrays["second"]), arrays["top"])
+    composed = through(arrays["hidden"].reshape(2, -1).T)
+    assert np.corrcoef(composed, arrays["mean_1"].ravel())[0, 1] > 0.98
+    assert arrays["reached"].shape == (60, 2)
 
 
 ONE = mountain_car.Config.model_validate(
@@ -189,9 +174,3 @@ def test_the_seed_determines_the_data() -> None:
     np.testing.assert_array_equal(one["y"], again["y"])
     np.testing.assert_array_equal(one["mean_0"], again["mean_0"])
     assert not np.array_equal(one["y"], other["y"])
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("mountain_car", SMALL) == []
-    (problem,) = experiments.problems("mountain_car", {"row": 5})
-    assert "rows" in problem.allowed

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
+from ep_bench import data
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.additive_effects import compute as additive_effects
-from ep_bench.report import build
+from ep_bench.experiments.record import ExperimentResults
 from tests.experiments.support import run_experiment
 
 LINEAR: dict[str, Any] = {"use": "gp", "label": "linear", "kernel": {"sum": ["linear", "constant"]}}
@@ -25,15 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def arrays(folder: Path) -> dict[str, Any]:
-    with np.load(folder / "arrays.npz") as found:
-        return dict(found)
-
-
-@pytest.fixture(scope="module")
-def rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
-    with (folder / "summary.csv").open() as file:
-        return {(row["method"], row["input"]): row for row in csv.DictReader(file)}
+def rows(results: ExperimentResults) -> dict[tuple[str, str], dict[str, str]]:
+    return {(row["method"], row["input"]): row for row in results.summary}
 
 
 @pytest.mark.parametrize("effects", ["steps", "waves"])
@@ -143,28 +135,3 @@ def test_scales_identify_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[s
     assert np.all(np.diff(scales[:5]) > 0.0)
     assert np.all(np.diff(scales[5:]) > 0.0)
     assert scales[7:].min() > 5.0 * scales[:6].max()  # the effect of input 6 is almost linear within the data
-
-
-def test_the_report_draws_it(tmp_path: Path) -> None:
-    folder = run_experiment("additive_effects", {"draws": 1, "methods": [LINEAR, NETWORK]}, 0, tmp_path, "case")
-    build([folder])
-    for name in ("additive-effects-case", "additive-effects-weights-case"):
-        assert (folder / "report" / "figures" / f"{name}.svg").exists()
-    assert ">network<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        additive_effects, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
-    )
-    config = additive_effects.Config(methods=[LINEAR], draws=2, points=11)
-    arrays, rows = additive_effects.compute(config, 0)
-    assert (rows[-1]["failed"], rows[-1]["rmse"], rows[-1]["reason"]) == (2, "", "no fixed point")
-    assert rows[-1]["lowest_rmse"] == 0
-    assert np.isnan(arrays["mean_0"]).all()
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("additive_effects", {"draws": 2, "methods": [LINEAR]}) == []
-    (problem,) = experiments.problems("additive_effects", {"half_widht": 5})
-    assert "half_width" in problem.allowed

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench import experiments
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import compute as ard_overfitting
-from ep_bench.report import build
 from tests.experiments.support import run_experiment
 
 PROCESS: dict[str, Any] = {"use": "gp", "label": "GP-ARD", "kernel": "nn", "prior": "none"}
@@ -23,18 +20,6 @@ DRAWS = 3
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"draws": DRAWS, "points": 31}
     return run_experiment("ard_overfitting", options, 0, tmp_path_factory.mktemp("r") / "case", "case")
-
-
-@pytest.fixture(scope="module")
-def arrays(folder: Path) -> dict[str, Any]:
-    with np.load(folder / "arrays.npz") as found:
-        return dict(found)
-
-
-@pytest.fixture(scope="module")
-def rows(folder: Path) -> dict[str, dict[str, str]]:
-    with (folder / "summary.csv").open() as file:
-        return {row["method"]: row for row in csv.DictReader(file)}
 
 
 def test_clusters_have_their_centres_and_values() -> None:
@@ -109,34 +94,9 @@ def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[s
     assert arrays["linear"] == 1
 
 
-def test_the_report_draws_it(folder: Path) -> None:
-    build([folder])
-    assert (folder / "report" / "figures" / "ard-overfitting-case.svg").exists()
-    assert ">NN-EP<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ard_overfitting, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
-    )
-    config = ard_overfitting.Config(methods=[PROCESS], draws=2, points=5)
-    arrays, (row,) = ard_overfitting.compute(config, 0)
-    assert (row["failed"], row["converged"], row["pruned"], row["share"]) == (2, 0, 0, "")
-    assert row["reason"] == "no fixed point"
-    assert np.isnan(arrays["mean_0"]).all()
-
-
 def test_the_seed_determines_the_data() -> None:
     config = ard_overfitting.Config(methods=[PROCESS], draws=1, points=5)
     one, again, other = (ard_overfitting.compute(config, seed)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one["y"], again["y"])
     np.testing.assert_array_equal(one["mean_0"], again["mean_0"])
     assert not np.array_equal(one["y"], other["y"])
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("ard_overfitting", {"side": 0.5, "methods": [PROCESS]}) == []
-    (problem,) = experiments.problems("ard_overfitting", {"row": 5})
-    assert "rows" in problem.allowed
-    (problem,) = experiments.problems("ard_overfitting", {"methods": [{**PROCESS, "kernal": "nn"}]})
-    assert problem.path[:2] == ("methods", 0)

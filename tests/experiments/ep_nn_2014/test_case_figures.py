@@ -92,22 +92,11 @@ def discontinuity(arrays: dict[str, Any], study: str) -> Picture:
 # Every case is drawn once; no test changes a picture.
 CASES: dict[str, Callable[[], Any]] = {
     "ard_overfitting": lambda: ard_overfitting(clusters(["GP-ARD", "NN-EP"]), "s"),
-    "three methods": lambda: ard_overfitting(clusters(["GP-ARD", "NN-EP", "GP"]), "s"),
-    "no network": lambda: ard_overfitting(clusters(["GP-ARD"], drawn=False), "s"),
     "additive_effects": lambda: additive_effects(effects(["fixed Gaussian priors", "ARD priors"]), "s")[0],
-    "one method": lambda: additive_effects(effects(["ARD priors"], drawn=False), "s")[0],
     "weights": lambda: additive_effects(effects(["fixed Gaussian priors", "ARD priors"]), "s")[1],
     "discontinuity": lambda: discontinuity(step(["NN-EP", "GP"]), "s"),
-    "discontinuity of one": lambda: discontinuity(step(["GP"]), "s"),
 }
 CASES = {name: functools.cache(draw) for name, draw in CASES.items()}
-
-
-@pytest.mark.parametrize(
-    "case", [*[*CASES][:2], *(pytest.param(case, marks=pytest.mark.exhaustive) for case in [*CASES][2:])]
-)
-def test_texts_do_not_overlap(case: str, no_overlap: Callable[[Figure], None]) -> None:
-    no_overlap(CASES[case]().figure)
 
 
 # Intervals

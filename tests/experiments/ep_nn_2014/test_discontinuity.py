@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
-from ep_bench.experiments.ep_nn_2014 import network_fits
+from ep_bench import data
 from ep_bench.experiments.ep_nn_2014.discontinuity import compute as discontinuity
-from ep_bench.report import build
 from tests.experiments.support import run_experiment
 
 GRID = np.linspace(-2.0, 2.0, 2001)
@@ -24,18 +21,6 @@ DRAWS = 3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_experiment("discontinuity", {"draws": DRAWS}, 0, tmp_path_factory.mktemp("r") / "case", "case")
-
-
-@pytest.fixture(scope="module")
-def arrays(folder: Path) -> dict[str, Any]:
-    with np.load(folder / "arrays.npz") as found:
-        return dict(found)
-
-
-@pytest.fixture(scope="module")
-def rows(folder: Path) -> dict[str, dict[str, str]]:
-    with (folder / "summary.csv").open() as file:
-        return {row["method"]: row for row in csv.DictReader(file)}
 
 
 def test_the_true_function_has_no_width_and_does_not_fluctuate() -> None:
@@ -112,23 +97,3 @@ def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[s
             assert float(row[name]) == pytest.approx(arrays["shapes"][0, i, k], rel=1e-3)
             assert float(row[f"{name}_median"]) == pytest.approx(np.median(arrays["shapes"][:, i, k]), rel=1e-3)
         assert float(row["noise"]) == pytest.approx(0.1, abs=0.03)
-
-
-def test_the_report_draws_it(folder: Path) -> None:
-    build([folder])
-    assert (folder / "report" / "figures" / "discontinuity-case.svg").exists()
-    assert ">NN-EP<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_failed_method_has_a_reason_and_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discontinuity, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point"))
-    arrays, (row,) = discontinuity.compute(discontinuity.Config(methods=[PROCESS], draws=2, points=101), 0)
-    assert (row["failed"], row["least_fluctuation"], row["width"], row["width_median"]) == (2, 0, "", "")
-    assert row["reason"] == "no fixed point"
-    assert np.isnan(arrays["mean_0"]).all()
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("discontinuity", {"draws": 2, "methods": [PROCESS]}) == []
-    (problem,) = experiments.problems("discontinuity", {"point": 500})
-    assert "points" in problem.allowed

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
+from ep_bench import data
 from ep_bench.experiments.ep_nn_2014.network_convergence import compute as network_convergence
 from ep_bench.experiments.ep_nn_2014.network_fits import fitted
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.methods.ep_nn.schedule import LAST
-from ep_bench.report import build
 from ep_bench.types import SplitScheme
 from tests.experiments.support import run_experiment
 
@@ -28,12 +27,6 @@ OPTIONS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_experiment("network_convergence", OPTIONS, 0, tmp_path_factory.mktemp("r") / "way", "way")
-
-
-@pytest.fixture(scope="module")
-def arrays(folder: Path) -> dict[str, Any]:
-    with np.load(folder / "arrays.npz") as found:
-        return dict(found)
 
 
 def test_a_fit_is_the_beginning_of_a_longer_one(arrays: dict[str, Any]) -> None:
@@ -60,25 +53,10 @@ def test_sweeps_continue_after_convergence_with_the_same_scores(arrays: dict[str
     assert arrays["scores_0_0"][2, -1] == pytest.approx(mse, rel=1e-3)
 
 
-def test_arrays_and_summary_agree(folder: Path, arrays: dict[str, Any]) -> None:
-    with (folder / "summary.csv").open() as file:
-        ours, chains = csv.DictReader(file)
+def test_arrays_and_summary_agree(results: ExperimentResults, arrays: dict[str, Any]) -> None:
+    ours, chains = results.summary
     assert int(ours["converged_after"]) == arrays["close_0_0"]
     assert float(ours["ll_at_convergence"]) == pytest.approx(arrays["usual_0_0"][1], rel=1e-3)
     assert float(ours["ll_best"]) == pytest.approx(arrays["scores_0_0"][1].max(), rel=1e-3)
     assert float(chains["ll"]) == pytest.approx(arrays["sampled_0"][1, -1], rel=1e-3)
     assert (chains["method"], chains["converged_after"], arrays["sampled_0"].shape) == ("MC", "", (3, 2))
-
-
-def test_the_report_draws_it(folder: Path) -> None:
-    build([folder])
-    figures = {path.name for path in (folder / "report" / "figures").iterdir()}
-    assert {"network-convergence-way.svg", "network-times-way.svg"} <= figures
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("network_convergence", OPTIONS) == []
-    (problem,) = experiments.problems("network_convergence", {**OPTIONS, "sweeps": [20, 10]})
-    assert "must increase" in str(problem)
-    (problem,) = experiments.problems("network_convergence", {**OPTIONS, "dataset": "bosten"})
-    assert "boston" in str(problem)

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
-from matplotlib.figure import Figure
 
 from ep_bench.experiments.ep_nn_2014.network_convergence import figure as convergence_figure
 from ep_bench.experiments.ep_nn_2014.network_restarts import figure as restarts_figure
@@ -61,22 +59,10 @@ def network_restarts(arrays: dict[str, Any], study: str) -> Picture:
 
 # Every case is drawn once; no test changes a picture.
 CASES: dict[str, Callable[[], Any]] = {
-    "five sets": lambda: network_restarts(restarts(["boston", "yacht", "concrete", "energy", "wine"]), "s"),
-    "two sets": lambda: network_restarts(restarts(["boston", "yacht"]), "s"),
-    "one set": lambda: network_restarts(restarts(["boston"]), "s"),
     "sweeps": lambda: network_convergence(history(["NN-EP-LA", "NN-EP-ARD"]), "s")[0],
     "times": lambda: network_convergence(history(["NN-EP-LA", "NN-EP-ARD"]), "s")[1],
-    "sweeps of one": lambda: network_convergence(history(["NN-EP-LA"], 1), "s")[0],
-    "times of one": lambda: network_convergence(history(["NN-EP-LA"], 1), "s")[1],
 }
 CASES = {name: functools.cache(draw) for name, draw in CASES.items()}
-
-
-@pytest.mark.parametrize(
-    "case", [*[*CASES][:2], *(pytest.param(case, marks=pytest.mark.exhaustive) for case in [*CASES][2:])]
-)
-def test_texts_do_not_overlap(case: str, no_overlap: Callable[[Figure], None]) -> None:
-    no_overlap(CASES[case]().figure)
 
 
 def test_every_fit_is_a_point_that_is_open_if_not_converged() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
+from ep_bench import data
 from ep_bench.experiments import get
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 from ep_bench.experiments.ep_nn_2014.network_restarts.compute import MEASURES
-from ep_bench.report import build
+from ep_bench.experiments.record import ExperimentResults
 from tests.experiments.support import run_experiment
 
 SMALL: dict[str, Any] = {"use": "ep_nn", "label": "LA", "hidden": [2], "sweeps": 55}
@@ -29,10 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> dict[str, Any]:
-    with np.load(folder / "arrays.npz") as arrays:
-        assert arrays["labels"].tolist() == ["LA", "ARD"]
-        return {name: arrays["found_0"][:, place] for place, name in enumerate(arrays["measures"].tolist())}
+def found(arrays: dict[str, Any]) -> dict[str, Any]:
+    assert arrays["labels"].tolist() == ["LA", "ARD"]
+    return {name: arrays["found_0"][:, place] for place, name in enumerate(arrays["measures"].tolist())}
 
 
 def test_each_start_is_determined_by_its_seed(found: dict[str, Any]) -> None:
@@ -56,9 +54,8 @@ def test_a_longer_run_begins_with_the_fits_of_a_shorter_one(found: dict[str, Any
     np.testing.assert_array_equal(again[MEASURES.index("ll")], found["ll"][0, :2])
 
 
-def test_arrays_and_summary_agree(folder: Path, found: dict[str, Any]) -> None:
-    with (folder / "summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
+def test_arrays_and_summary_agree(results: ExperimentResults, found: dict[str, Any]) -> None:
+    rows = results.summary
     assert [row["method"] for row in rows] == ["LA", "ARD"]
     for i, row in enumerate(rows):
         assert (row["restarts"], row["converged"], row["failed"], row["non_finite"]) == ("3", "0", "0", "0")
@@ -77,25 +74,3 @@ def test_failed_and_non_finite_fits_are_counted() -> None:
     values[MEASURES.index("ll"), 2] = math.nan
     row = network_restarts.summarise(values, ["", "no posterior", "", ""])
     assert (row["converged"], row["failed"], row["non_finite"], row["reason"]) == (2, 1, 1, "no posterior")
-
-
-def test_the_summary_is_empty_if_all_fits_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no posterior"))
-    config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
-    arrays, (row,) = get("network_restarts").compute(config, 0)
-    assert (row["failed"], row["converged"], row["ll_median"], row["ll_of_highest_evidence"]) == (2, 0, "", "")
-    assert np.isnan(arrays["found_0"][0, :5]).all()
-
-
-def test_the_report_draws_it(folder: Path) -> None:
-    build([folder])
-    assert (folder / "report" / "figures" / "network-restarts-few.svg").exists()
-    assert ">friedman1</th><td>ARD<" in (folder / "report" / "report.html").read_text(encoding="utf-8")
-
-
-def test_invalid_options_are_reported() -> None:
-    assert experiments.problems("network_restarts", {"datasets": [{"name": "yacht", "restarts": 2}]}) == []
-    (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yatch"}]})
-    assert "yacht" in str(problem)
-    (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yacht", "restarts": 0}]})
-    assert problem.path[:2] == ("datasets", 0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, experiments
+from ep_bench import Estimator
 from ep_bench.experiments.gp_t_2011 import conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_evidence import compute as evidence
 
@@ -81,8 +81,3 @@ def test_sweeps_that_oscillate_are_recorded() -> None:
         data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 1.0
     )  # figure 3's
     assert evidence.sweeps_converge(data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 0.5)
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    (problem,) = experiments.problems("conflict_evidence", {"fractions": [0.0]})
-    assert problem.path == ("fractions", 0)

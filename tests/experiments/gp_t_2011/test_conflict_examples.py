@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench import Estimator, experiments
+from ep_bench import Estimator
 from ep_bench.experiments.gp_t_2011 import MIDPOINT, conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_convergence import compute as conflict_convergence
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
+from ep_bench.experiments.record import ExperimentResults
 from tests.experiments.support import run_experiment
 
 
@@ -43,38 +43,32 @@ def test_the_second_example_is_closer_and_more_nonlinear() -> None:
 # The tilted distribution
 
 
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "summary.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
-def tilted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("r") / "tilted"
-    return run_experiment("conflict_tilted", {"points": 81}, 0, folder, "tilted")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_experiment("conflict_tilted", {"points": 81}, 0, tmp_path_factory.mktemp("r") / "tilted", "tilted")
 
 
-def test_the_tilted_distribution_is_the_product_and_has_two_modes(tilted: Path) -> None:
-    with np.load(tilted / "arrays.npz") as arrays:
-        first, second = arrays["first"], arrays["second"]
-        q = stats.multivariate_normal(arrays["mean"], arrays["covariance"])
-        np.testing.assert_allclose(arrays["marginal"][7, 60], q.pdf([first[7], second[60]]))
-        for i, eta in enumerate(arrays["fractions"]):
-            f = np.array([first[30], second[55]])
-            likelihoods = stats.t(1.2, loc=arrays["y"], scale=0.095).pdf(f) ** eta
-            np.testing.assert_allclose(arrays[f"likelihoods_{i}"][[0, 1], [30, 55]], likelihoods)
-            product = arrays["marginal"] * np.outer(*arrays[f"likelihoods_{i}"])
-            weights = product / product.sum()
-            row = rows(tilted)[i]
-            assert float(row["mean_1"]) == pytest.approx(weights.sum(axis=1) @ first, abs=1e-6)
-            assert float(row["mean_2"]) == pytest.approx(weights.sum(axis=0) @ second, abs=1e-6)
-            cell = (first[1] - first[0]) * (second[1] - second[0])
-            assert float(row["log_normaliser"]) == pytest.approx(np.log(product.sum() * cell), abs=1e-6)
-    assert [int(row["modes"]) >= 2 for row in rows(tilted)] == [True, True]
+def test_the_tilted_distribution_is_the_product_and_has_two_modes(results: ExperimentResults) -> None:
+    arrays, rows = results.arrays, results.summary
+    first, second = arrays["first"], arrays["second"]
+    q = stats.multivariate_normal(arrays["mean"], arrays["covariance"])
+    np.testing.assert_allclose(arrays["marginal"][7, 60], q.pdf([first[7], second[60]]))
+    for i, eta in enumerate(arrays["fractions"]):
+        f = np.array([first[30], second[55]])
+        likelihoods = stats.t(1.2, loc=arrays["y"], scale=0.095).pdf(f) ** eta
+        np.testing.assert_allclose(arrays[f"likelihoods_{i}"][[0, 1], [30, 55]], likelihoods)
+        product = arrays["marginal"] * np.outer(*arrays[f"likelihoods_{i}"])
+        weights = product / product.sum()
+        row = rows[i]
+        assert float(row["mean_1"]) == pytest.approx(weights.sum(axis=1) @ first, abs=1e-6)
+        assert float(row["mean_2"]) == pytest.approx(weights.sum(axis=0) @ second, abs=1e-6)
+        cell = (first[1] - first[0]) * (second[1] - second[0])
+        assert float(row["log_normaliser"]) == pytest.approx(np.log(product.sum() * cell), abs=1e-6)
+    assert [int(row["modes"]) >= 2 for row in rows] == [True, True]
 
 
-def test_undamped_updates_of_the_pair_are_as_in_the_paper(tilted: Path) -> None:
-    plain = {key: float(value) for key, value in rows(tilted)[0].items()}
+def test_undamped_updates_of_the_pair_are_as_in_the_paper(results: ExperimentResults) -> None:
+    plain = {key: float(value) for key, value in results.summary[0].items()}
     assert plain["site_1"] > 5.0
     assert plain["site_2"] < -0.5
     assert plain["again_1"] == plain["site_1"]  # the cavity is improper, so that the site does not change
@@ -156,10 +150,3 @@ def test_a_stage_starts_from_the_final_state_of_the_previous_one() -> None:
     arrays, _ = conflict_convergence.compute(conflict_convergence.Config(schemes=schemes), 0)
     np.testing.assert_allclose(arrays["precisions_0"], arrays["precisions_1"], rtol=1e-9)
     assert arrays["stage_1"].tolist() == [0, 0, 0, 1, 1, 1, 1]
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    (problem,) = experiments.problems("conflict_convergence", {"schemes": [{"label": "a", "stages": []}]})
-    assert problem.path == ("schemes", 0, "stages")
-    (problem,) = experiments.problems("conflict_tilted", {"fractions": [1.5]})
-    assert problem.path == ("fractions", 0)

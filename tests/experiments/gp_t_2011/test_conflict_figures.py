@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 
 from ep_bench import experiments
 from ep_bench.experiments.record import ExperimentResults
-from ep_bench.report import build
-from ep_bench.results import store
 
 
 def figure_of(name: str, arrays: dict[str, np.ndarray]) -> Figure:
@@ -72,16 +67,6 @@ def test_every_scheme_has_two_panels_with_its_values() -> None:
         for j, line in enumerate(panel.lines[:4]):
             np.testing.assert_array_equal(line.get_ydata(), arrays["precisions_0"][:, j])
         assert len({str(line._dash_pattern) for line in panel.lines[:4]}) == 4
-
-
-@pytest.mark.parametrize(("name", "arrays"), [("conflict_tilted", tilted()), ("conflict_convergence", sweeps())])
-def test_the_studies_are_drawn(tmp_path: Path, name: str, arrays: dict[str, np.ndarray]) -> None:
-    folder = tmp_path / "two"
-    folder.mkdir()
-    np.savez(folder / "arrays.npz", **arrays)
-    (folder / "summary.csv").write_text("eta,modes\n1.0,2\n")
-    store.write_lock(folder, {"study": "two", "experiment": name, "options": {}, "seed": 0})
-    assert f"{name.replace('_', '-')}-two.svg" in {path.name for path in build([folder])}
 
 
 # Posteriors

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, experiments
+from ep_bench import Estimator
 from ep_bench.experiments.gp_t_2011 import conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_posteriors import compute as posteriors
 
@@ -90,8 +90,3 @@ def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert summary[0]["reason"] == "no fixed point"
     assert summary[0]["mean"] == ""
     assert np.isnan(arrays["density_1_0"]).all()
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    (problem,) = experiments.problems("conflict_posteriors", {"methods": [{"use": "gp_tt"}]})
-    assert problem.path[:2] == ("methods", 0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import data, experiments
+from ep_bench import data
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.gp_t_2011.fixed_predictions import compute as fixed_predictions
 from ep_bench.experiments.gp_t_2011.fixed_times import compute as fixed_times
@@ -162,11 +162,3 @@ def test_a_configuration_without_solution_is_excluded_for_all_methods(monkeypatc
     _, (first, second) = fixed_times.compute(config, 0)
     assert (first["relative"], second["relative"]) == (1.0, 2.0)
     assert (first["configurations"], second["without_solution"]) == (27, 1)
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    (problem,) = experiments.problems("fixed_predictions", {"dataset": "bostn"})
-    assert problem.path == ("dataset",)
-    assert "boston" in problem.problem
-    (problem,) = experiments.problems("fixed_times", {"datasets": [{"name": "bostn"}]})
-    assert problem.path == ("datasets", 0, "name")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from ep_bench.experiments.gp_t_2011.fixed_predictions import figure as fixed_predictions
 from ep_bench.experiments.gp_t_2011.fixed_times import figure as fixed_times
 from ep_bench.experiments.record import ExperimentResults
-from ep_bench.report import build
-from ep_bench.results import store
 
 
 def predictions() -> dict[str, np.ndarray]:
@@ -69,20 +65,3 @@ def test_the_table_has_the_published_times() -> None:
     assert head == ["method", "a", "b", "mean", "published"]
     assert [entry["text"] for entry in body[1][1:]] == ["4", "6", "5", "5.5"]
     assert "not public" in caption
-
-
-def test_the_studies_are_drawn(tmp_path: Path) -> None:
-    texts = {"fixed_predictions": "method,mean_rms\nEP,0.1\n", "fixed_times": "dataset,method,relative\na,LA1,1.0\n"}
-    for name, arrays in (("fixed_predictions", predictions()), ("fixed_times", times())):
-        folder = tmp_path / name
-        folder.mkdir()
-        np.savez(folder / "arrays.npz", **arrays)
-        (folder / "summary.csv").write_text(texts[name])
-        store.write_lock(folder, {"study": name, "experiment": name, "options": {}, "seed": 0})
-        written = {path.name: path for path in build([folder])}
-        assert (
-            f"{name.replace('_', '-')}-{name}.svg" in written
-            or f"{name.replace('_', '-')}-{name.replace('_', '-')}.svg" in written
-        )
-        if name == "fixed_times":
-            assert "published" in written["report.html"].read_text(encoding="utf-8")

@@ -179,6 +179,8 @@ def test_every_two_acquisitions_of_a_method_are_compared_and_look_different() ->
     rules = ("random", "mutual_information", "variance")
     entries = [{"use": use, "acquisition": rule} for use in ("pbp", "hmc") for rule in rules]
     assert list(figure._pairs(entries)) == [(1, 0), (1, 2), (2, 0), (4, 3), (4, 5), (5, 3)]
+    own = [{"use": "pbp", "acquisition": rule} for rule in ("random", "a:f", "a:f", "a:g")]
+    assert list(figure._pairs(own)) == [(1, 0), (1, 3), (2, 0), (2, 3), (3, 0)]
     lines = [figure._line(figure.Look("blue", "o", figure._stroke(rule))) for rule in (*rules, "./own.py:farthest")]
     assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 4
 
@@ -231,18 +233,6 @@ def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> Non
     starts = [json.loads(line)[0] for line in first[:: SMALL["additions"] + 1]]
     assert len(starts) == 3
     assert starts[0] != starts[1]
-
-
-def test_results_do_not_depend_on_the_number_of_processes(done: Path, tmp_path: Path) -> None:
-    two = run_experiment("active_learning", SMALL, 0, tmp_path / "two", "learn", jobs=2)
-    with np.load(done / experiments.ARRAYS) as one, np.load(two / experiments.ARRAYS) as other:
-        for key in ("rmse", "ll", "labels", "datasets", "failures"):
-            np.testing.assert_array_equal(one[key], other[key])
-
-
-def test_own_acquisitions_are_compared_with_each_other_and_come_first() -> None:
-    entries = [{"use": "pbp", "acquisition": rule} for rule in ("random", "a:f", "a:f", "a:g")]
-    assert list(figure._pairs(entries)) == [(1, 0), (1, 3), (2, 0), (2, 3), (3, 0)]
 
 
 def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResults:
@@ -456,20 +446,6 @@ def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> N
     assert figures.section(store.read_study(folder)).tables[-1].folded == "3 failures"
 
 
-def test_a_fit_that_ends_its_process_is_a_failed_part_with_several_jobs(tmp_path: Path) -> None:
-    code = FAILING.replace("import sys", "import os").replace('sys.exit("no licence")', "os._exit(5)")
-    (tmp_path / "exits.py").write_text(code)
-    options = SMALL | {"methods": [{"use": "./exits.py:Exits", "label": "exits"}, {"use": "pbp", "label": "PBP"}]}
-    with relative_to(tmp_path):
-        folder = run_experiment("active_learning", options, 0, tmp_path / "r", "r", jobs=2)
-    with np.load(folder / experiments.ARRAYS) as arrays:
-        failures, rmse = arrays["failures"], arrays["rmse"]
-    assert all("repetition" in text and "the method ended its process with exit code 5" in text for text in failures)
-    assert len(failures) == 3
-    assert np.isnan(rmse[:, 0]).all()
-    assert np.isfinite(rmse[:, 1]).all()
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -487,17 +463,10 @@ def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: d
     assert store.read_intact(tmp_path / "r").lock["experiment"] == "active_learning"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"use": "pbp"},
-        {"use": "gp"},
-        {"use": "laplace"},
-        {"use": "ep_nn"},
-        {"use": "gp_t"},
-        {"use": "bb_alpha", "hidden": []},
-    ],
-)
+EQUAL_MEANS = [{"use": use} for use in ("pbp", "gp", "laplace", "ep_nn", "gp_t")]
+
+
+@pytest.mark.parametrize("options", [*EQUAL_MEANS, {"use": "bb_alpha", "hidden": []}])
 def test_methods_without_different_means_are_refused_for_mutual_information(options: dict[str, Any]) -> None:
     entry = options | {"acquisition": "mutual_information"}
     (problem,) = experiments.problems("active_learning", SMALL | {"methods": [entry]})
@@ -529,19 +498,14 @@ def test_methods_with_different_means_are_not(options: dict[str, Any]) -> None:
         ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "own functions are ./file.py:function"),
         ({"methods": [{"use": "pbp", "acquisition": "./own.py:f"}]}, "no such file"),
         ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
+        ({"test": 300}, "additions: yacht has 308 data points; train, test and additions need 311"),
+        ({"train": 400}, "train: yacht has 308 data points; train needs 400"),
     ],
 )
 def test_wrong_options_have_one_message(options: dict[str, Any], message: str) -> None:
     problems = experiments.problems("active_learning", SMALL | options)
     assert len(problems) == 1
     assert message in str(problems[0].error())
-
-
-def test_a_set_that_is_too_small_is_refused() -> None:
-    (problem,) = experiments.problems("active_learning", SMALL | {"test": 300})
-    assert str(problem.error()).startswith("additions: yacht has 308 data points; train, test and additions need 311")
-    (problem,) = experiments.problems("active_learning", SMALL | {"train": 400})
-    assert str(problem.error()).startswith("train: yacht has 308 data points; train needs 400")
 
 
 def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import types
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ep_bench import data, experiments, methods
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.figures import section
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.predictions import Predictive
 from ep_bench.results import store
 from ep_bench.types import Array, Method, Rows
@@ -33,46 +35,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"use": "pbp", "label": "PBP", "hidden": [100]},
         {"use": "pbp", "label": "small", "hidden": [5], "epochs": 3},
     ]
-    return run_experiment(
-        "cubic_toy", {"methods": entries, "points": 61}, 0, tmp_path_factory.mktemp("r") / "toy", "toy"
-    )
+    options = {"methods": entries, "points": 61}
+    return run_experiment("cubic_toy", options, 0, tmp_path_factory.mktemp("r") / "toy", "toy")
 
 
-def test_arrays_and_summary(folder: Path) -> None:
-    with np.load(folder / "arrays.npz") as arrays:
-        assert arrays["grid"].shape == arrays["truth"].shape == arrays["mean_1"].shape == arrays["std_1"].shape == (61,)
-        assert arrays["x"].shape == arrays["y"].shape == (20,)
-        assert list(arrays["labels"]) == ["PBP", "small"]
-        np.testing.assert_allclose(arrays["truth"], arrays["grid"] ** 3)
-    with (folder / "summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
+def test_arrays_and_summary(arrays: dict[str, Any], results: ExperimentResults) -> None:
+    assert arrays["grid"].shape == arrays["truth"].shape == arrays["mean_1"].shape == arrays["std_1"].shape == (61,)
+    assert arrays["x"].shape == arrays["y"].shape == (20,)
+    assert list(arrays["labels"]) == ["PBP", "small"]
+    np.testing.assert_allclose(arrays["truth"], arrays["grid"] ** 3)
+    rows = results.summary
     assert [row["method"] for row in rows] == ["PBP", "small"]
     assert float(rows[0]["rmse_inside"]) < float(rows[1]["rmse_inside"])
 
 
-def test_uncertainty_grows_away_from_the_data(folder: Path) -> None:
-    with np.load(folder / "arrays.npz") as arrays:
-        grid, std = arrays["grid"], arrays["std_0"]
-        inside = np.abs(grid) < 3
-        assert std[[0, -1]].min() > 1.5 * np.median(std[inside])
-
-
-def test_the_same_experiment_is_not_computed_again(folder: Path) -> None:
-    before = (folder / "arrays.npz").stat().st_mtime_ns
-    options = store.read_lock(folder)["options"]
-    run_experiment("cubic_toy", options, 0, folder, "toy")
-    assert (folder / "arrays.npz").stat().st_mtime_ns == before
-    run_experiment("cubic_toy", options, 1, folder, "toy")
-    assert (folder / "arrays.npz").stat().st_mtime_ns != before
-
-
-def test_invalid_options_are_reported_with_their_location() -> None:
-    assert experiments.problems("cubic_toy", {}) == []
-    (problem,) = experiments.problems("cubic_toy", {"poins": 3})
-    assert problem.path == ("poins",)
-    assert "points" in problem.allowed
-    (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}]})[:1]
-    assert problem.path[:2] == ("methods", 0)
+def test_uncertainty_grows_away_from_the_data(arrays: dict[str, Any]) -> None:
+    grid, std = arrays["grid"], arrays["std_0"]
+    inside = np.abs(grid) < 3
+    assert std[[0, -1]].min() > 1.5 * np.median(std[inside])
 
 
 class KnownNoise(BaseModel):
@@ -246,7 +226,3 @@ def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
             assert np.isfinite(arrays[f"mean_{i}"]).all()
             minimum = 3.0 if entry["use"] == "bb_alpha" else 0.0  # the predictions include the known noise
             assert np.all(arrays[f"std_{i}"] >= minimum * (1 - 1e-9))
-
-
-def test_the_options_of_the_study_are_valid() -> None:
-    assert experiments.problems("cubic_toy", TOY["options"]) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from ep_bench.experiments.figures import section
 from ep_bench.experiments.pbp_2015.cubic_toy import distance_table
-from ep_bench.report import build
 from ep_bench.results import store
 
 REGIONS = ("", "_inside", "_outside")
@@ -92,20 +90,3 @@ def test_the_figure_shows_the_reference_first(folder: Path) -> None:
     assert [ax.get_title() for ax in axes] == ["HMC (reference)", "far", "near"]
     slopes = [np.polyfit(line.get_xdata(), line.get_ydata(), 1)[0] for ax in axes for line in ax.lines[1:2]]
     np.testing.assert_allclose(slopes, [3.0, 1.0, 2.0])  # every title is above its own mean
-
-
-def test_the_page_has_the_table(folder: Path) -> None:
-    build([folder])
-    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert "Distance from HMC, the reference" in page
-    assert ">1.74 <small>+0.0421</small>" in page
-    page = (folder / "report" / "report.html").read_text()
-    assert page.index("W1 whole grid") < page.index("rmse inside")
-    assert re.search(r"<td class=n>12\.3\d*</td>", page)
-
-
-def test_the_committed_toy_study_has_its_summary() -> None:
-    folder = Path(__file__).parents[3] / "results" / "toy"
-    drawn = section(store.read_study(folder))
-    assert len(drawn.pictures) == 1
-    assert drawn.tables[-1].head[:2] == ["method", "rmse inside"]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.experiments.sbc_2018.calibration.figure import BAND, band, draw
-from ep_bench.report import build
-from ep_bench.results import store
 
 
 def made() -> dict[str, np.ndarray]:
@@ -40,12 +36,3 @@ def test_a_bar_is_in_the_band_with_its_probability(replications: int, draws: int
     counts = np.arange(replications + 1)
     inside = binom.pmf(counts, replications, 1 / (draws + 1))[(counts >= low) & (counts <= high)].sum()
     assert BAND <= inside < BAND + 0.01
-
-
-def test_the_study_is_drawn(tmp_path: Path) -> None:
-    folder = tmp_path / "two"
-    folder.mkdir()
-    np.savez(folder / "arrays.npz", **made())
-    (folder / "summary.csv").write_text("case,quantity,p_value\none,f,0.5\n")
-    store.write_lock(folder, {"study": "two", "experiment": "calibration", "options": {}, "seed": 0})
-    assert "calibration-two.svg" in {path.name for path in build([folder])}

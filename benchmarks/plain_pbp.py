@@ -1,7 +1,7 @@
 """Probabilistic backpropagation as a plain compiled kernel: scalar loops over (n_out, n_in + 1) matrices, math.erfc.
 
-This is a straightforward compiled implementation, faster than the twin of ``reference.py`` and slower than the kernels
-of the package. The benchmark compares with it, and the tests use it as a second twin.
+This is a straightforward compiled implementation, faster than the slow twin of the tests and slower than the kernels of
+the package. The benchmark compares with it, and a test compares it with the twin.
 """
 
 from __future__ import annotations

@@ -1,0 +1,31 @@
+"""What the tests of a finished experiment read: a module has a fixture ``folder``, the folder of its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ep_bench.experiments import figures
+from ep_bench.experiments.record import ExperimentResults
+from ep_bench.results import store
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> ExperimentResults:
+    """The stored results, which the figure of the experiment can draw."""
+    study = store.read_study(folder)
+    assert figures.section(study).pictures
+    return figures.read(study)
+
+
+@pytest.fixture(scope="module")
+def arrays(results: ExperimentResults) -> dict[str, Any]:
+    return results.arrays
+
+
+@pytest.fixture(scope="module")
+def rows(results: ExperimentResults) -> dict[str, dict[str, str]]:
+    """The rows of the summary by method."""
+    return {row["method"]: row for row in results.summary}
