@@ -13,7 +13,7 @@ from pathlib import Path
 from . import costs, findings, leaderboard, method_scores, settings, verdicts
 from .stored import DOCS, ROOT
 
-MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)*)")
+MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n)\n*(?:\|.*\n)*\n*")
 TOPICS = (costs, findings, leaderboard, method_scores, settings, verdicts)
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 
@@ -24,5 +24,5 @@ def pages() -> list[Path]:
 
 
 def with_tables(text: str) -> str:
-    """Return a page with all its tables as they are now."""
-    return MARKER.sub(lambda found: found[1] + "".join(f"{line}\n" for line in TABLES[found["name"]]()), text)
+    """Return a page with all its tables as they are now, between blank lines."""
+    return MARKER.sub(lambda found: "\n".join([found[1], *TABLES[found["name"]](), "\n"]), text).rstrip("\n") + "\n"

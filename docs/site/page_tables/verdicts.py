@@ -49,7 +49,7 @@ def reproductions() -> list[str]:
     for (source, number), part in frame[frame["verdict"] != "yardstick"].groupby(["source", "table"], sort=True):
         name = f"[{source}](papers/{source}.md)" if source in PAPERS else str(source)
         body.append([name, str(number), *verdicts(part)])
-    return table(["Source", "Table", *SHOWN], body)
+    return _counted(["Source", "Table"], body)
 
 
 def models_of(source: str) -> list[str]:
@@ -63,7 +63,14 @@ def models_of(source: str) -> list[str]:
         [str(number), str(model), *verdicts(part)]
         for (number, _, model), part in frame.groupby(["table", "disputed", "model"], sort=True)
     ]
-    return table(["Table", "Model", *SHOWN], body)
+    return _counted(["Table", "Model"], body)
+
+
+def _counted(names: list[str], body: list[list[str]]) -> list[str]:
+    """Return a table of counts of the verdicts ``SHOWN``, without the verdicts that no row has."""
+    columns = [(head, *column) for head, *column in zip([*names, *SHOWN], *body, strict=True)]
+    head, *rows = zip(*(column for column in columns if set(column[1:]) != {"0"}), strict=True)
+    return table(head, rows)
 
 
 def claims_that_fail() -> list[str]:
