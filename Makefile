@@ -68,7 +68,8 @@ build/reports/%/report.html: results/%/study.lock.json $(shell find ep_bench -ty
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/ep-bench report results/$* --out $(@D)
 
 # The figures of reports that README and pages show.
-figures: $(READY) build/reports/bnn-optimisation/report.html build/reports/nn-ep-convergence/report.html
+figures: $(READY) $(foreach study,suite bnn-optimisation nn-ep-convergence,build/reports/$(study)/report.html)
+	cp build/reports/suite/figures/ranks-ll.svg docs/figures/
 	cp build/reports/bnn-optimisation/figures/critical-difference-ll.svg docs/figures/
 	cp build/reports/nn-ep-convergence/figures/network-times-nn-ep-convergence.svg docs/figures/
 	$(BIN)/python docs/site/page_figures.py

@@ -150,6 +150,13 @@ def pit_error(pit: Array) -> float:
     return float(np.sum(left * np.abs(left) - right * np.abs(right)) / 2.0)
 
 
+def pit_histogram(prediction: AnyPrediction, y: Array) -> list[int]:
+    """Return the numbers of PIT values in ten equal bins, for test targets y (N,); empty without a density."""
+    if not isinstance(prediction, Predictive | DensityPrediction):
+        return []
+    return [int(count) for count in np.histogram(prediction.cdf(y), bins=10, range=(0.0, 1.0))[0]]
+
+
 def _density_scores(prediction: Predictive | DensityPrediction, y: Array) -> dict[str, float]:
     densities = prediction.logpdf(y)
     return {

@@ -202,3 +202,10 @@ def test_training_scores_of_blocks_join_to_those_of_the_whole(kind: str) -> None
     for edges in ([0, 50], [0, 1, 50], [0, 20, 40, 50]):
         parts = [scores(slice(a, b)) for a, b in pairwise(edges)]
         assert scoring.joined(parts, np.diff(edges) / 50) == pytest.approx(whole, rel=1e-12)
+
+
+def test_pit_histogram_counts_all_test_points() -> None:
+    prediction = Predictive.gaussian(np.zeros(5), np.ones(5))
+    counts = scoring.pit_histogram(prediction, np.array([-9.0, -9.0, 0.1, 0.1, 9.0]))
+    assert counts == [2, 0, 0, 0, 0, 2, 0, 0, 0, 1]
+    assert scoring.pit_histogram(PointPrediction(np.zeros(5)), np.zeros(5)) == []

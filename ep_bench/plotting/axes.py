@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from ep_bench.plotting.method_style import MethodStyle, style_at
+from ep_bench.plotting.method_style import COLOURS, MethodStyle
 from ep_bench.plotting.numbers import fitting, log_tick_texts, plain_ticks, with_minus
-from ep_bench.plotting.style import COLUMNS, LETTER, ROW
+from ep_bench.plotting.style import COLUMNS, LETTER, LINE, ROW
 from ep_bench.types import Array
 
+HOLLOW = " Hollow markers: some splits have not converged."  # part of captions
 FAINT = "0.7"  # grey of incomplete entries
+TICK = 0.28  # half the height of a tick, as a fraction of a line
+FENCE = 3.0  # interquartile ranges beyond the quartiles that a panel shows
 
 
-def side_by_side(figure: Figure, names: Sequence[str]) -> int:
-    """Return how many names of a legend fit into one line."""
-    columns = float(figure.get_figwidth()) / (0.65 + LETTER * max(len(name) for name in names))
-    return min(len(names), max(1, int(columns)))
+def side_by_side(figure: Figure, names: Sequence[str], handle: float = 0.65) -> int:
+    """Return how many names of a legend fit into one line, with handles of so many inches."""
+    columns = float(figure.get_figwidth()) / (handle + LETTER * max((len(name) for name in names), default=1))
+    return max(1, min(len(names), int(columns)))
 
 
 def in_groups(names: Sequence[str], limit: int) -> list[Sequence[str]]:
@@ -33,38 +36,96 @@ def in_groups(names: Sequence[str], limit: int) -> list[Sequence[str]]:
     return [names[start : start + size] for start in range(0, len(names), size)]
 
 
-def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float, styles: Sequence[MethodStyle] = ()) -> None:
-    """Draw one point per method at x (m,) on the lines (m,).
-
-    ``styles`` are those of the m methods. Without them a line's number decides.
-    """
-    chosen = styles or [style_at(int(line)) for line in lines]
-    for style in dict.fromkeys(chosen):
-        mine = np.array([other == style for other in chosen])
-        ax.plot(x[mine], lines[mine], style.marker, color=style.colour, markersize=size)
+def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float, styles: Sequence[MethodStyle]) -> None:
+    """Draw one point per method at x (m,) on the lines (m,), in the styles of the methods."""
+    for style in dict.fromkeys(styles):
+        mine = np.array([other == style for other in styles])
+        face = "none" if style.is_hollow else style.colour
+        ax.plot(x[mine], lines[mine], style.marker, color=style.colour, markersize=size, markerfacecolor=face)
 
 
 def canvas(
-    panels: int, methods: Sequence[str], *, width: float = 1.75, columns: int = COLUMNS
+    panels: int,
+    methods: Sequence[str],
+    styles: Iterable[MethodStyle] = (),
+    *,
+    width: float = 1.75,
+    columns: int = COLUMNS,
 ) -> tuple[Figure, list[Axes]]:
     """Return a grid of panels with one line per method; the left column shows the methods' names.
 
-    A row of the grid has at most ``columns`` panels, each ``width`` inches wide or wider.
+    A row of the grid has at most ``columns`` panels, each ``width`` inches wide or wider. The families of ``styles``
+    are at the top, if there are several.
     """
-    columns = min(panels, columns)
-    rows = math.ceil(panels / columns)
     left = 0.25 + LETTER * max(len(name) for name in methods)
-    width, height = max(width, 4.0 / columns), 0.25 + ROW * max(len(methods), 4)
-    gap, top, bottom = 0.22, 0.3, 0.55
-    size = (left + columns * width + (columns - 1) * gap + 0.15, rows * (top + height + bottom))
-    figure = Figure(figsize=size)
-    axes = []
-    for place in range(panels):
-        row, column = divmod(place, columns)
-        x, y = left + column * (width + gap), size[1] - row * (top + height + bottom) - top - height
-        axes.append(figure.add_axes((x / size[0], y / size[1], width / size[0], height / size[1])))
-        method_axis(axes[-1], methods, named=column == 0)
+    size = (max(width, 4.0 / min(panels, columns)), 0.25 + ROW * max(len(methods), 4))
+    figure = Figure()
+    axes = _grid(figure, panels, columns, size, left=left, gap=0.22, bottom=0.55)
+    _make_room(figure, axes, family_legend(figure, styles))
+    for place, ax in enumerate(axes):
+        method_axis(ax, methods, named=place % columns == 0)
     return figure, axes
+
+
+def _grid(
+    figure: Figure, panels: int, columns: int, size: tuple[float, float], *, left: float, gap: float, bottom: float
+) -> list[Axes]:
+    """Add rows of panels of a size to a figure, which gets the size that it needs; all lengths in inches."""
+    columns = min(panels, columns)
+    width, height, top = *size, 0.3
+    rows = math.ceil(panels / columns)
+    whole = (left + columns * (width + gap), rows * (top + height + bottom))
+    figure.set_size_inches(whole)
+    boxes = [
+        (left + i % columns * (width + gap), (rows - i // columns) * (top + height + bottom) - top - height)
+        for i in range(panels)
+    ]
+    return [figure.add_axes((x / whole[0], y / whole[1], width / whole[0], height / whole[1])) for x, y in boxes]
+
+
+def _make_room(figure: Figure, axes: Iterable[Axes], above: float, below: float = 0.0) -> None:
+    """Make a figure higher, by some inches above and below its panels."""
+    before = float(figure.get_figheight())
+    after = before + above + below
+    figure.set_figheight(after)
+    for ax in axes:
+        x, y, width, height = ax.get_position().bounds
+        ax.set_position((x, (y * before + below) / after, width, height * before / after))
+
+
+def shared_label(figure: Figure, text: str) -> None:
+    """Write the label of the horizontal axes of all panels below them."""
+    figure.supxlabel(text, y=0.08 / float(figure.get_figheight()), va="bottom", fontsize=8)
+
+
+def family_legend(figure: Figure, styles: Iterable[MethodStyle]) -> float:
+    """Write the families of methods at the top of a figure, if there are several; return the inches that it takes."""
+    found = {style.family for style in styles}
+    families = [family for family in COLOURS if family in found]
+    if len(families) < 2:
+        return 0.0
+    handles = [
+        Line2D([], [], color=COLOURS[one], marker="o", markersize=4, linestyle="none", label=one) for one in families
+    ]
+    columns = side_by_side(figure, families, 0.35)
+    figure.legend(handles=handles, loc="upper left", ncols=columns, frameon=False, handletextpad=0.2, columnspacing=1.0)
+    return 0.1 + LINE * math.ceil(len(families) / columns)
+
+
+def small_multiples(panels: int, height: float = 1.4) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels of equal size, ``height`` inches each."""
+    figure = Figure()
+    return figure, _grid(figure, panels, COLUMNS, (1.7, height), left=0.75, gap=0.5, bottom=0.3)
+
+
+def line_legend(figure: Figure, axes: Sequence[Axes], x_label: str = "", y_label: str = "") -> None:
+    """Write the labels of the axes, and above all panels a legend of their labelled lines, each label once."""
+    lines = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    columns = side_by_side(figure, list(lines))
+    _make_room(figure, axes, 0.1 + LINE * math.ceil(len(lines) / columns), 0.25 * bool(x_label))
+    figure.legend(list(lines.values()), list(lines), loc="upper center", ncols=columns, frameon=False)
+    shared_label(figure, x_label)
+    figure.supylabel(y_label, x=0.1 / float(figure.get_figwidth()), ha="left", fontsize=8)
 
 
 def method_axis(ax: Axes, methods: Sequence[str], *, named: bool) -> None:
@@ -87,69 +148,68 @@ def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Ar
     return np.stack([left, right, gaps], axis=1).ravel(), np.repeat(heights.astype(float), 3)
 
 
+def data_ticks(ax: Axes, values: Array, lines: NDArray[np.intp]) -> None:
+    """Draw a small tick for each value (D, M) on the lines (M,) of the methods."""
+    heights = np.broadcast_to(lines, values.shape).ravel().astype(np.float64)
+    y, x = strokes(heights - TICK, heights + TICK, values.ravel())
+    ax.plot(x, y, color="0.5", linewidth=0.8)
+
+
 def intervals(
     ax: Axes,
     mean: Array,
     low: Array,
     high: Array,
     lines: NDArray[np.intp],
-    styles: Sequence[MethodStyle] = (),
-    marks: Sequence[str] = (),
+    styles: Sequence[MethodStyle],
     faint: NDArray[np.bool_] | None = None,
 ) -> bool:
     """Draw means with intervals (M,) on lines (M,); NaN leaves a line empty.
 
-    ``marks`` (M,) are texts after the intervals; means that are ``faint`` (M,) are grey. Returns whether some mean is
-    outside the panel. An open triangle with its value is drawn at the edge then.
+    Means that are ``faint`` (M,) are grey. Returns whether some mean is outside the panel. An open triangle with its
+    value is drawn at the edge then.
     """
-    lower, upper = fences(mean, 0.5 * (high - low))
+    controls = np.array([style.is_control for style in styles], dtype=bool)
+    lower, upper = fences(mean, 0.5 * (high - low), controls)
     ax.xaxis.set_major_locator(MaxNLocator(3))
     plain_ticks(ax.xaxis)
     shown = np.flatnonzero((mean >= lower) & (mean <= upper))
     grey = np.zeros(len(mean), dtype=bool) if faint is None else faint
     for part, colour in ((shown[~grey[shown]], "0.2"), (shown[grey[shown]], FAINT)):
-        looks = [styles[j] if colour != FAINT else styles[j]._replace(colour=FAINT) for j in part.tolist() if styles]
         if len(part):
+            looks = [styles[j] if colour != FAINT else styles[j]._replace(colour=FAINT) for j in part.tolist()]
             ax.plot(*strokes(low[part], high[part], lines[part]), color=colour, linewidth=1.1)
             points(ax, mean[part], lines[part], 4.0, looks)
-    for place in shown.tolist() if marks else ():
-        ax.annotate(
-            marks[place],
-            (high[place], lines[place]),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-        )
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
     outside = np.flatnonzero((mean < lower) | (mean > upper)).tolist()
     for j in outside:
         above = bool(mean[j] > upper)
-        words = with_minus(f"{mean[j]:.3g}") + (marks[j] if marks else "")
-        _outside(ax, right if above else left, int(lines[j]), words, FAINT if grey[j] else "0.2", above=above)
+        colour = FAINT if grey[j] else styles[j].colour
+        _outside(ax, (right if above else left, float(lines[j])), float(mean[j]), colour, above=above)
     ax.set_xlim(left, right)
     return len(outside) > 0
 
 
-def _outside(ax: Axes, edge: float, line: int, words: str, colour: str, *, above: bool) -> None:
-    """Draw an open triangle with the value of a mean outside the panel at the edge, where it is above or below."""
-    ax.plot(edge, line, ">" if above else "<", markersize=5, color=colour, fillstyle="none", clip_on=False)
+def _outside(ax: Axes, edge: tuple[float, float], value: float, colour: str, *, above: bool) -> None:
+    """Draw an open triangle with a value outside the panel at the place ``edge``, where it is above or below."""
+    ax.plot(*edge, ">" if above else "<", markersize=5, color=colour, fillstyle="none", clip_on=False)
     ax.annotate(
-        words, (edge, line), xytext=(-5 if above else 5, 0), textcoords="offset points",
+        with_minus(f"{value:.3g}"), edge, xytext=(-5 if above else 5, 0), textcoords="offset points",
         ha="right" if above else "left", va="center", fontsize=7,
     )  # fmt: skip
 
 
-def fences(mean: Array, stderr: Array) -> tuple[float, float]:
-    """Return the range of means (M,) that a panel shows, so that one failure does not flatten all others."""
-    found = mean[np.isfinite(mean)]
-    if len(found) < 4:
+def fences(mean: Array, stderr: Array, controls: NDArray[np.bool_] | bool = False) -> tuple[float, float]:
+    """Return the range of means (M,) that a panel shows, so that controls and one failure do not flatten all others."""
+    found = np.isfinite(mean)
+    others = found & np.logical_not(controls)
+    if others.sum() < 2 or found.sum() < 4:
         return -math.inf, math.inf
-    first, third = np.quantile(found, [0.25, 0.75])
+    first, third = np.quantile(mean[others], [0.25, 0.75])
     errors = stderr[np.isfinite(stderr)]
     span = max(float(third - first), 4.0 * float(np.median(errors)) if len(errors) else 0.0)
-    return (float(first) - 6.0 * span, float(third) + 6.0 * span) if span > 0.0 else (-math.inf, math.inf)
+    return (float(first) - FENCE * span, float(third) + FENCE * span) if span > 0.0 else (-math.inf, math.inf)
 
 
 def log_axis(ax: Axes) -> None:

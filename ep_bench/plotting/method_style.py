@@ -1,7 +1,8 @@
 """Colours, markers and families of methods, the same in reports, experiments and the script of the page.
 
-The first entry of a method has the look of the method in ``HOMES``, in every report. Further entries get free looks,
-with the colours that are used least.
+The colour of a method is that of its family, the kind of inference that it uses. Its marker is its own within the
+family. Both depend on its name in the registry alone, never on the other methods of a report. Further entries of one
+method have other markers.
 """
 
 from __future__ import annotations
@@ -10,25 +11,32 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ep_bench.plotting.style import LOOKS
-
 LINES = ("-", "--", ":", "-.")
-COUNT = len(LOOKS) ** 2  # different pairs of a colour and a marker
-# Places of the looks (``style_at``) by the method's name in the registry. Those of one paper differ in colour.
-HOMES = {
-    "pbp": 0, "vi": 1, "hmc": 2, "dropout": 3, "bb_alpha": 4, "sgld": 5, "sgp": 6, "vi_graves": 7, "laplace": 8,
-    "ensemble": 9, "ep_nn": 10, "gp": 11, "gp_t": 13, "bp": 14, "dgp_ep": 15,
-}  # fmt: skip
+MARKERS = "osD^vP"
+EXTERNAL, CONTROLS = "external", "controls"
+# Colour and methods of each family. All colours have a contrast of about 3 or more on white and on dark backgrounds.
+_FAMILIES = {
+    "EP": ("#0072B2", "pbp bb_alpha ep_nn"),
+    "variational": ("#D55E00", "vi vi_graves"),
+    "sampling": ("#009E73", "hmc sgld"),
+    "Laplace": ("#C75B9B", "laplace"),
+    "ensembles, point": ("#A87B00", "ensemble bp dropout"),
+    "GP": ("#2B9FD0", "gp sgp gp_t"),
+    "deep GP": ("#7B61C9", "dgp_ep"),
+    EXTERNAL: ("#000000", ""),
+    CONTROLS: ("#808080", "ep_bench.baselines:Constant sklearn.linear_model:"),  # beginnings of their targets
+}
+COLOURS = {family: colour for family, (colour, _) in _FAMILIES.items()}
+_HOMES = {
+    name: (family, MARKERS[place])
+    for family, (_, names) in _FAMILIES.items()
+    for place, name in enumerate(names.split())
+}
 
-# Families of methods, by their name in the registry: filters of the report are by family.
+# Groups of methods, by their name in the registry: filters of the report are by group.
 NETWORKS, PROCESSES, DEEP, OTHER = "networks", "Gaussian processes", "deep Gaussian processes", "other methods"
 FAMILIES = (NETWORKS, PROCESSES, DEEP, OTHER)
-_MEMBERS = {
-    NETWORKS: "pbp bp vi_graves vi dropout bb_alpha hmc sgld laplace ensemble ep_nn",
-    PROCESSES: "gp sgp gp_t",
-    DEEP: "dgp_ep",
-}
-_FAMILY = {name: family for family, names in _MEMBERS.items() for name in names.split()}
+_GROUPS = {"GP": PROCESSES, "deep GP": DEEP, EXTERNAL: OTHER, CONTROLS: OTHER}  # all other families are networks
 
 
 class MethodStyle(NamedTuple):
@@ -37,44 +45,45 @@ class MethodStyle(NamedTuple):
     colour: str
     marker: str
     line: str
+    family: str = EXTERNAL
+    is_hollow: bool = False  # the mark of methods that have not converged
 
-
-def style_at(place: int) -> MethodStyle:
-    """Return the style at a place in a list of methods.
-
-    The first six differ in colour and marker. Later ones repeat the colours with other markers and lines.
-    """
-    turn, colour = divmod(place, len(LOOKS))
-    return MethodStyle(LOOKS[colour][0], LOOKS[(colour + turn) % len(LOOKS)][1], LINES[turn % len(LINES)])
+    @property
+    def is_control(self) -> bool:
+        """Return whether the method is a control, such as a constant, which may be far outside the other methods."""
+        return self.family == CONTROLS
 
 
 def method_styles(methods: Sequence[str], uses: Mapping[str, str] | None = None) -> dict[str, MethodStyle]:
     """Return the style of each method of a figure or report, by label.
 
-    ``uses`` has the names in the registry by label; a label without one has no look of its own.
+    ``uses`` has the names in the registry, or the targets of external methods, by label; a label without one is that of
+    an external method. The first entry of a method has its own marker, further ones the free markers of the family.
     """
-    names = uses or {}
-    places: dict[str, int] = {}
-    for method in methods:
-        home = HOMES.get(names.get(method, ""))
-        if home is not None and home not in places.values():
-            places[method] = home
-    for method in methods:
-        if method not in places:
-            places[method] = _free(set(places.values()))
-    return {method: style_at(places[method]) for method in methods}
+    homes = {method: _home((uses or {}).get(method, "")) for method in methods}
+    used: Counter[tuple[str, str]] = Counter()
+    styles = {}
+    for method, (family, marker) in homes.items():
+        if marker and not used[family, marker]:
+            styles[method] = _style(family, marker, used)
+    for method, (family, _) in homes.items():
+        if method not in styles:
+            styles[method] = _style(family, min(MARKERS, key=lambda marker: used[family, marker]), used)
+    return {method: styles[method] for method in methods}
 
 
-def _free(taken: set[int]) -> int:
-    """Return the free place whose colour and marker are used least; beyond all pairs, only lines differ."""
-    looks = [style_at(place) for place in taken]
-    colours, markers = (Counter(values) for values in ([x.colour for x in looks], [x.marker for x in looks]))
-    start = COUNT * (len(taken) // COUNT)
-    free = [place for place in range(start, start + COUNT) if place not in taken]
-    found = [(colours[style_at(place).colour], markers[style_at(place).marker], place) for place in free]
-    return min(found)[2] if found else max(taken) + 1
+def _style(family: str, marker: str, used: Counter[tuple[str, str]]) -> MethodStyle:
+    line = LINES[(MARKERS.index(marker) + used[family, marker]) % len(LINES)]
+    used[family, marker] += 1
+    return MethodStyle(COLOURS[family], marker, line, family)
+
+
+def _home(use: str) -> tuple[str, str]:
+    """Return the family and the marker of a method; external methods have no marker of their own."""
+    name = next((name for name in _HOMES if ":" in name and use.startswith(name)), use)
+    return _HOMES.get(name, (EXTERNAL, ""))
 
 
 def family_of(name: str) -> str:
-    """Return the family of a method of the registry; baselines and external methods are other methods."""
-    return _FAMILY.get(name, OTHER)
+    """Return the group of a method of the registry; baselines and external methods are other methods."""
+    return _GROUPS.get(_home(name)[0], NETWORKS)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.plotting.page import Picture
 
-# Colours and markers. The colours are those of Okabe and Ito for colour-blind readers, dark ones first, without yellow.
+# Colours and markers of chains and curves. The colours are those of Okabe and Ito, dark ones first, without yellow.
 LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
 # Colour, dash pattern and width of curves in one panel. The patterns distinguish them in greyscale.
 STROKES = (
@@ -36,10 +36,14 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.0,
     "text.parse_math": False,  # labels come from the user and may contain dollar signs
 }
-COLUMNS = 5  # panels per row of a figure
+COLUMNS = 3  # panels per row of a figure, so that it is readable at the width of a column
 ROW = 0.17  # inches per method
 LETTER = 0.062  # inches per letter of a label
 SPOKEN = 12  # titles of panels that the description of a figure lists
+ARROWS = {"lower": "{}, \N{LEFTWARDS ARROW} better", "higher": "{}, better \N{RIGHTWARDS ARROW}", "": "{}"}
+# Black and greys are drawn in the colour of the text, which follows the colour scheme of the reader.
+_INK = "svg:root{color:#1f2328;fill:currentColor}@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
+_GREY = re.compile(r"(fill|stroke): #([0-9a-f]{2})\2\2\b")
 _LABELS = ("get_xlabel", "get_ylabel")
 LINE = 0.18  # inches per line of a legend
 
@@ -48,8 +52,23 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
     """Return a figure as a ``Picture``. Equal figures have equal SVG text."""
     svg = io.StringIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure, describe(figure))
+        figure.savefig(svg, format="svg", metadata={"Date": None}, transparent=True)
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, with_ink(svg.getvalue()), figure, describe(figure))
+
+
+def with_ink(svg: str) -> str:
+    """Return an SVG text for light and dark pages: greys become black or white ink of some opacity."""
+    return _GREY.sub(_opacity, svg).replace('<style type="text/css">', f'<style type="text/css">{_INK}', 1)
+
+
+def _opacity(found: re.Match[str]) -> str:
+    name, level = found[1], int(found[2], 16)
+    return f"{name}: currentColor" + (f"; {name}-opacity: {1.0 - level / 255.0:.2g}" if level else "")
+
+
+def towards_better(label: str, better: str) -> str:
+    """Return the label of a horizontal axis with an arrow to the side that is better: ``lower``, ``higher`` or none."""
+    return ARROWS[better].format(label)
 
 
 def write_picture(picture: Picture, folder: Path, *, pdf: bool = False) -> list[Path]:

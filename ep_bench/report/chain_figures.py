@@ -29,7 +29,7 @@ from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.types import Array
 
-DOWN, ACROSS = 5, 4  # data sets and quantities per figure
+DOWN, ACROSS = 5, 2  # data sets and quantities per figure
 TRACE, RANKS, HEIGHT, CHAIN = 1.9, 1.3, 1.5, 0.3  # widths and height of panels, and height per chain, in inches
 WRAP = 22  # letters per line of a title
 CUT = 4.0  # largest count that a histogram shows, as a multiple of the uniform count

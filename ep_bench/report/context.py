@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from ep_bench.convergence import DAGGER
+from ep_bench.plotting.axes import HOLLOW
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.report import group_ranks, summary
 from ep_bench.report.group_ranks import RankGroupResult
@@ -58,6 +61,22 @@ class ReportContext:
     def styles(self) -> dict[str, MethodStyle]:
         """Return the style of each method in all figures."""
         return method_styles(self.merged.methods, {name: str(one.get("use", "")) for name, one in self.entries.items()})
+
+    @cached_property
+    def marked_styles(self) -> dict[str, MethodStyle]:
+        """Return the styles, with hollow markers for methods of which some split has not converged."""
+        return {name: style._replace(is_hollow=self.marks[name] == DAGGER) for name, style in self.styles.items()}
+
+    def by_rank(self, score: Score | None = None) -> list[str]:
+        """Return the methods by average rank in a score (by default the first), then those that are not ranked."""
+        boards = [board for board in self.leaderboards if board.score == score] or self.leaderboards[:1]
+        ranks = {row.method: row.rank for board in boards for row in board.ranked}
+        return sorted(self.merged.methods, key=lambda method: ranks.get(method, math.inf))
+
+    @property
+    def hollow_note(self) -> str:
+        """Return what hollow markers mean as a sentence of a caption, empty if no method has one."""
+        return HOLLOW * (DAGGER in self.marks.values())
 
     @cached_property
     def entries(self) -> dict[str, Mapping[str, Any]]:
@@ -117,11 +136,6 @@ class ReportContext:
     def label(self, method: str) -> str:
         """Return the name of a method in figures and tables, with its mark of convergence over all data sets."""
         return method + self.marks.get(method, "")
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Return the names of all methods with their marks of convergence over all data sets, by label."""
-        return {method: self.label(method) for method in self.merged.methods}
 
     @cached_property
     def marks(self) -> dict[str, str]:

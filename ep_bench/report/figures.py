@@ -26,41 +26,40 @@ def score_panels(*folders: str | Path, score: str = "ll", select: Sequence[str] 
 
     Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score.
     """
-    from ep_bench.report.sections.score_tables import panels, published_marks
+    from ep_bench.report.sections.score_tables import panels
 
     report = _report(folders, select)
-    table = _ranked(report, score).table
-    return panels(table, report.styles, published_marks(report, table)).figure
+    return panels(report, _ranked(report, score).table).figure
 
 
 def critical_difference(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
     """Return the critical-difference diagrams of Nemenyi's and of Wilcoxon's tests (Demsar 2006).
+
+    Of more than 15 methods, these are the average ranks with their intervals.
 
     Raises UserError with the reason if the tests are withheld, and for an unknown score.
     """
     from ep_bench.report.sections import ranks
 
     report = _report(folders, select)
-    rankings = _ranked(report, score).rankings
-    diagrams = ranks.possible(rankings)
-    if not diagrams:
-        reasons = " ".join(ranks.withheld_lines(rankings)) or "no two methods are complete on a data set"
+    one = _ranked(report, score)
+    if not ranks.possible(one.rankings):
+        reasons = " ".join(ranks.withheld_lines(one.rankings)) or "no two methods are complete on a data set"
         raise UserError(reasons, where="critical_difference")
-    return ranks.critical_difference(diagrams, report.styles).figure
+    return ranks.figure(one, report).figure
 
 
 def calibration(*folders: str | Path, select: Sequence[str] = ()) -> Figure:
-    """Return the coverage of central 50, 90 and 95 % intervals and the calibration error of the PIT, by method.
+    """Return the coverage of central intervals minus 50, 90 and 95 %, and the calibration error of the PIT, by method.
 
     Raises UserError without a regression data set.
     """
     from ep_bench.report.sections.calibration_and_time import CALIBRATION, calibration_figure
 
     report = _report(folders, select)
-    tables = [report.further_scores[name] for name in CALIBRATION if name in report.further_scores]
-    if not tables:
+    if not report.further_scores.keys() & set(CALIBRATION):
         raise UserError("no cell has a coverage or a calibration error", where="calibration")
-    return calibration_figure(tables, report.labels, report.styles).figure
+    return calibration_figure(report).figure
 
 
 def score_against_time(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.results import forms, store
 from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used, starts
+from ep_bench.types import Record
 
 FILE, FORMAT = "curves.json", 1
 
@@ -47,7 +48,10 @@ class Curves(NamedTuple):
     ``options`` are the chosen ones, None if no trial has a score; ``trials`` and ``failed`` are the numbers of trials
     and of failed ones, and ``reason`` is the most frequent reason of a failure.
 
-    The file has no keys ``chains``, ``starts`` and ``tuned`` if there are none.
+    ``pits``: entries have ``method``, ``dataset`` and ``cells`` only, the numbers of test points with a PIT value in
+    each of ten equal bins, by the hash of the cell.
+
+    The file has no keys ``chains``, ``starts``, ``tuned`` and ``pits`` if there are none.
     """
 
     traces: list[Entry]
@@ -55,6 +59,7 @@ class Curves(NamedTuple):
     chains: list[Entry]
     starts: list[Entry]
     tuned: list[Entry]
+    pits: list[Entry]
 
 
 def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
@@ -79,7 +84,7 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
     on_disk = store.stamps(folder).keys()
     files = [read(path) for path in (folder, *sources)]
     known = [index(entry for one in files for entry in one[place]) for place in range(len(CurveEntries._fields))]
-    found, rows = Curves([], [], [], [], []), list(rows)
+    found, rows = _empty(), list(rows)
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = CurveEntries(*(find(entries, cells) for entries in known))
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
@@ -87,30 +92,37 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
         for entry, kind in zip(_better(old, new, cells), found, strict=False):
             if entry is not None:
                 kind.append({**entry, "method": method, "dataset": dataset})
-    found.tuned.extend(_searches(folder, rows, files, on_disk))
+    tuned = [row for row in rows if row.get("tune_seconds") is not None]
+    searches, pits = (
+        {key: one for file in files for entry in getattr(file, kind) for key, one in entry["cells"].items()}
+        for kind in ("tuned", "pits")
+    )
+    found.tuned.extend(_by_cell(folder, tuned, searches, on_disk, _search))
+    found.pits.extend(_by_cell(folder, rows, pits, on_disk, lambda record: record.notes.get("pit")))
     return found
 
 
-def _searches(
-    folder: Path, rows: Iterable[store.Row], files: Iterable[Curves], on_disk: AbstractSet[str]
+def _by_cell(
+    folder: Path,
+    rows: Iterable[store.Row],
+    known: Mapping[str, Any],
+    on_disk: AbstractSet[str],
+    value: Callable[[Record], Any],
 ) -> Iterator[Entry]:
-    """Yield the searches of the finished tuned cells by method and data set: the stored ones, else from cell files."""
-    known = {key: search for one in files for entry in one.tuned for key, search in entry["cells"].items()}
-    tuned = [row for row in rows if row.get("tune_seconds") is not None]
-    for (method, dataset), cells in sorted(finished(tuned).items()):
+    """Yield a value of each finished cell that has it, by method and data set: the known ones, else from cell files."""
+    for (method, dataset), cells in sorted(finished(rows).items()):
         read_now = {split: key for split, key in cells.items() if key in on_disk and key not in known}
-        new = {
-            read_now[split]: _search(record.notes["tune"])
-            for split, record in records(folder, read_now)
-            if record.notes.get("tune")
-        }
-        found = {key: (known | new)[key] for _, key in sorted(cells.items()) if key in known or key in new}
+        new = {read_now[split]: value(record) for split, record in records(folder, read_now)}
+        found = {key: one for _, key in sorted(cells.items()) if (one := known.get(key) or new.get(key))}
         if found:
             yield {"method": method, "dataset": dataset, "cells": found}
 
 
-def _search(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the chosen options of a search, and the numbers of its trials and of the failed ones."""
+def _search(record: Record) -> dict[str, Any] | None:
+    """Return the chosen options of a cell's search and the numbers of its trials and of failed ones, None without."""
+    notes = record.notes.get("tune")
+    if not notes:
+        return None
     reasons = Counter(str(trial["reason"]) for trial in notes["trials"] if trial["score"] is None)
     return {
         "options": None if notes["best"] is None else notes["trials"][notes["best"]]["options"],
@@ -151,7 +163,7 @@ def read(folder: Path) -> Curves:
     """Return the content of ``curves.json``, empty if there is no file. Raises UserError if it cannot be read."""
     path = folder / FILE
     if not path.exists():
-        return Curves([], [], [], [], [])
+        return _empty()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -161,14 +173,18 @@ def read(folder: Path) -> Curves:
         raise store.unreadable(path, ValueError(different))
     kinds = ("traces", "panels", "chains", "starts")
     kept = {kind: [entry for entry in found.get(kind, []) if entry["splits"]] for kind in kinds}
-    return Curves(**kept, tuned=found.get("tuned", []))
+    return Curves(**kept, tuned=found.get("tuned", []), pits=found.get("pits", []))
+
+
+def _empty() -> Curves:
+    return Curves([], [], [], [], [], [])
 
 
 def _text(found: Curves) -> str:
     """Return the text of the file, one line per entry, so that differences are easy to read."""
     parts = [f'"format": {FORMAT}']
     for kind, entries in zip(Curves._fields, found, strict=True):
-        if kind in {"chains", "starts", "tuned"} and not entries:
+        if kind in {"chains", "starts", "tuned", "pits"} and not entries:
             continue
         lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
         parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")

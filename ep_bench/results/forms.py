@@ -158,6 +158,12 @@ class _SearchEntry(Form):
     cells: dict[str, _Search]
 
 
+class _PitEntry(Form):
+    method: str
+    dataset: str
+    cells: dict[str, list[int]]
+
+
 class Curves(Form):
     """The file ``curves.json``."""
 
@@ -167,6 +173,7 @@ class Curves(Form):
     chains: list[_ChainEntry] = ABSENT
     starts: list[_StartEntry] = ABSENT
     tuned: list[_SearchEntry] = ABSENT
+    pits: list[_PitEntry] = ABSENT
 
 
 class RowScores(Form):

@@ -124,6 +124,8 @@ def _score(record: Record, dataset: Dataset, split: Split, prediction: Any, trai
     by_row = scoring.by_row(prediction, y[split.test])
     record.row |= _tail_scores(by_row, X[split.train], X[split.test])
     record.notes |= row_scores.note(by_row)
+    if histogram := scoring.pit_histogram(prediction, y[split.test]):
+        record.notes["pit"] = histogram
 
 
 def _refuse_impossible(record: Record, scores: Mapping[str, float]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import calibration_and_time
+from ep_bench.results import store
 
 
 def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
@@ -38,6 +41,18 @@ def markers(picture, title):
     (panel,) = [ax for ax in picture.figure.axes if ax.get_title() == title]
     drawn = [float(line.get_xdata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
     return [value for value in drawn if np.isfinite(value)]
+
+
+def test_pit_histograms_sum_the_stored_counts_of_all_splits(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", methods=("pbp", "gp"), datasets=["boston"])
+    rows = [row for row in store.read_rows(folder / store.RESULTS) if row["method"] == "pbp"]
+    counts = {row["cell"]: [int(row["split"]), 10, *[0] * 8] for row in rows}
+    entry = {"method": "pbp", "dataset": "boston", "cells": counts}
+    (folder / "curves.json").write_text(json.dumps({"format": 1, "traces": [], "panels": [], "pits": [entry]}))
+    (picture,) = calibration_and_time.pit_figures(ReportContext(merge.merge([folder])))
+    (drawn,) = [line for line in picture.figure.axes[0].lines if line.get_label() == "pbp"]
+    first, n = sum(int(row["split"]) for row in rows), len(rows)
+    assert drawn.get_ydata()[:3] == pytest.approx([10 * first / (first + 10 * n), 100 * n / (first + 10 * n), 0.0])
 
 
 def test_a_tuned_method_does_not_decide_on_the_data_sets_of_the_others(tmp_path, make_study):

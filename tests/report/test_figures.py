@@ -35,6 +35,24 @@ def test_every_function_returns_a_figure(folder):
         assert isinstance(figure, Figure)
 
 
+def test_methods_are_sorted_by_rank(folder):
+    first = figures.score_panels(folder, score="rmse").axes[0]
+    assert [text.get_text() for text in first.texts] == ["hmc", "pbp", "gp"]
+    assert first.figure._supxlabel.get_text() == "RMSE (units of the target), ← better"
+
+
+def test_many_methods_have_intervals_of_ranks_instead_of_a_diagram(tmp_path, make_study):
+    methods = [f"m{place:02}" for place in range(16)]
+
+    def change(row):
+        return {**row, "rmse": 1.0 + methods.index(row["method"]) + 0.01 * row["split"]}
+
+    sets = ["boston", "concrete", "energy", "wine", "yacht"]
+    figure = figures.critical_difference(make_study(tmp_path / "s", methods, sets, change=change), score="rmse")
+    (ax,) = figure.axes
+    assert [text.get_text() for text in ax.texts] == methods
+
+
 def test_the_pareto_front_has_no_dominated_method(folder):
     """A better method takes longer here, so that all three are on the front."""
     figure = figures.score_against_time(folder, score="rmse")

@@ -188,7 +188,7 @@ def test_the_figure_shows_our_and_published_ranks_on_each_methods_line(
         if standing.published_ranks is None:
             assert standing.score.name == "crps"
             continue
-        methods = standing.ordered()
+        methods = sorted(standing.ordered(), key=lambda method: standing.tested.mean_ranks[method])
         points, published_marks = (
             np.concatenate([np.atleast_1d(line.get_xdata()) for line in ax.lines if line.get_marker() == marker])
             for marker in "os"
@@ -196,7 +196,6 @@ def test_the_figure_shows_our_and_published_ranks_on_each_methods_line(
         ours, printed = standing.blocks.mean_ranks, standing.published_ranks.mean_ranks
         np.testing.assert_allclose(points, [ours[method] for method in methods])
         np.testing.assert_allclose(published_marks, [printed[method] for method in methods])
-        assert list(published_marks) == sorted(published_marks)
     assert "DGP-2-50*" in picture.svg
     assert "disputed" in picture.caption
 

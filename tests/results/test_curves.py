@@ -111,11 +111,14 @@ def test_cells_without_curves_from_another_folder_hide_none(study: Study) -> Non
 
 
 def test_a_fresh_clone_keeps_the_file_byte_by_byte(study: Study) -> None:
-    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split), **started(split)})
+    pits = {"pit": [3, *[1] * 9]}
+    study.finish(
+        range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split), **started(split), **pits}
+    )
     before, text = study.update(), (study.folder / curves.FILE).read_bytes()
     shutil.rmtree(study.folder / store.CELLS)
     assert study.update() == before
-    assert [len(kind) for kind in before] == [1, 1, 1, 1, 0]
+    assert [len(kind) for kind in before] == [1, 1, 1, 1, 0, 1]
     assert (study.folder / curves.FILE).read_bytes() == text
 
 
@@ -146,12 +149,12 @@ def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [], [])
     assert not (study.folder / curves.FILE).exists()
     study.finish(range(4), **notes)
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
-    assert study.update() == curves.Curves([], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [], [])
 
 
 def test_an_entry_with_unplanned_splits_is_dropped(study: Study) -> None:
@@ -209,7 +212,7 @@ def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
 
 def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [], [], [])
     assert not (study.folder / curves.FILE).exists()
 
 
@@ -278,7 +281,7 @@ def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> Non
 
 def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
-    assert study.update() == curves.Curves([], [], [], [], [])  # a method keeps curves of every fit or of none
+    assert study.update() == curves.Curves([], [], [], [], [], [])  # a method keeps curves of every fit or of none
     study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
     (entry,) = study.update().chains
     assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)

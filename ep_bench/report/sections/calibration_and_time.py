@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ep_bench.convergence import mark_note
-from ep_bench.plotting.axes import canvas, log_axis, points
+from ep_bench.plotting.axes import canvas, data_ticks, line_legend, log_axis, points, shared_label, small_multiples
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture, Section
@@ -27,65 +25,151 @@ from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
 
 ORDER = 90
-CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
+COVERAGES = {"coverage50": 50.0, "coverage90": 90.0, "coverage95": 95.0}  # per cent
+CALIBRATION = (*COVERAGES, "pit_error")
+PIT_BINS = np.arange(0.05, 1.0, 0.1)  # centres
+CHOSEN = 6  # methods of a panel with one line per method
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the figures of calibration (regression only) and time, and the section of the further scores."""
-    known, times = (
-        [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, CPU_TIMES)
-    )
-    pictures = [calibration_figure(known, report.labels, report.styles)] if known else []
-    pictures += [time_figure(times, report.labels, report.styles)] if times else []
+    calibration, times = _known(report, CALIBRATION), _known(report, CPU_TIMES)
+    pictures = [calibration_figure(report), *reliability_figures(report), *pit_figures(report)] if calibration else []
+    pictures += [time_figure(report, times)] if times else []
     notes = report.time_notes if times else []
-    title = "Calibration and time" if known else "Time"
+    title = "Calibration and time" if calibration else "Time"
     plots = [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
     return [*plots, *_further(report)]
 
 
-def calibration_figure(
-    tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]
-) -> Picture:
-    """Return one panel per coverage (50, 90, 95 %) and one for the PIT."""
-    methods, common = _all_methods(tables), _common(tables)
+def _known(report: ReportContext, names: Iterable[str]) -> list[ScoreTable]:
+    return [report.further_scores[name] for name in names if name in report.further_scores]
+
+
+def calibration_figure(report: ReportContext) -> Picture:
+    """Return one panel per coverage, as the difference from 50, 90 and 95 %, and one for the PIT."""
+    tables = _known(report, CALIBRATION)
+    common = _common(tables)
+    methods = _all_methods(report, tables)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), [labels[method] for method in methods])
+        figure, axes = canvas(len(tables), methods, [report.styles[m] for m in methods], width=1.35, columns=4)
         for table, ax in zip(tables, axes, strict=True):
-            nominal = re.search(r"\d+", table.score.name)
-            ax.set_title(f"central {nominal.group()} %" if nominal else "PIT")
-            ax.set_xlabel("fraction of test data inside" if nominal else "calibration error")
+            nominal = COVERAGES.get(table.score.name)
+            ax.set_title(f"central {nominal:g} %" if nominal else "PIT")
+            ax.set_xlabel("coverage − nominal (%)" if nominal else "calibration error")
             ax.xaxis.set_major_locator(MaxNLocator(3))
             plain_ticks(ax.xaxis)
-            if nominal:
-                ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
-            _spread(ax, table, methods, table.mean, _means(table, table.mean, common), styles)
+            values = 100.0 * table.mean - nominal if nominal else table.mean
+            ax.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
+            _spread(ax, table, methods, values, _means(table, values, common), report)
     caption = (
-        "Calibration on test data. Coverage of the central 50, 90 and 95 % intervals compared with the nominal value "
-        "(dashed), and the calibration error of the probability integral transform (PIT; 0 is perfect). Ticks: means "
-        f"over splits on each data set. Markers: means over {_words(common)}."
+        "Calibration on test data. Coverage of central intervals minus the nominal one in per cent (0 is perfect; "
+        "right: intervals are too wide, left: too narrow), and the calibration error of the probability integral "
+        "transform (PIT; 0 is perfect). Ticks: means over splits on each data set. Markers: means over "
+        f"{_words(common)}.{report.hollow_note}"
     )
-    return finish(
-        figure, "calibration", caption + mark_note({labels[method].removeprefix(method) for method in methods})
-    )
+    return finish(figure, "calibration", caption)
 
 
-def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
-    """Return one logarithmic panel each for tuning, fit and prediction."""
-    methods, common = _all_methods(tables), _common(tables)
+def reliability_figures(report: ReportContext) -> list[Picture]:
+    """Return the coverage of central intervals minus the nominal one, against it, with a panel per data set."""
+    tables = {table.score.name: table for table in _known(report, COVERAGES)}
+    if len(tables) < len(COVERAGES):
+        return []
+    first = tables["coverage50"]
+    chosen = _chosen(report, set.intersection(*(set(table.methods) for table in tables.values())))
+    nominal = [0.0, *COVERAGES.values(), 100.0]
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), [labels[method] for method in methods], width=3.0)
+        figure, axes = small_multiples(len(first.datasets))
+        for dataset, ax in zip(first.datasets, axes, strict=True):
+            ax.axhline(0.0, color="0.6", linewidth=0.8)
+            for method in chosen:
+                inside = [100.0 * _entry(table, dataset, method) - COVERAGES[name] for name, table in tables.items()]
+                if np.isfinite(inside).all():
+                    style = report.styles[method]
+                    ax.plot(nominal, [0.0, *inside, 0.0], style.line, label=method, **_look(style))
+            ax.set_title(dataset)
+        line_legend(figure, axes, "nominal coverage (%)", "coverage − nominal (%)")
+    caption = (
+        "Reliability: test data inside central 50, 90 and 95 % intervals, minus the nominal part; means over splits. "
+        f"Above 0: intervals are too wide.{_which(chosen, len(first.methods))}"
+    )
+    return [finish(figure, "reliability", caption)]
+
+
+def pit_figures(report: ReportContext) -> list[Picture]:
+    """Return histograms of the PIT, with a panel per data set, of the results that have them."""
+    by_cell = {key: one for entry in report.curves.pits for key, one in entry["cells"].items()}
+    counts = {
+        place: np.sum(found, axis=0)
+        for place, cells in report.merged.cells.items()
+        if (found := [by_cell[key] for key in cells.values() if key in by_cell])
+    }
+    datasets = [name for name in report.merged.datasets if any(name == dataset for _, dataset in counts)]
+    methods = {method for method, _ in counts}
+    chosen = _chosen(report, methods)
+    if not chosen:
+        return []
+    with mpl.rc_context(STYLE):
+        figure, axes = small_multiples(len(datasets))
+        for dataset, ax in zip(datasets, axes, strict=True):
+            ax.axhline(1.0, color="0.6", linewidth=0.8)
+            for method in chosen:
+                if (method, dataset) in counts:
+                    density = 10.0 * counts[method, dataset] / counts[method, dataset].sum()
+                    style = report.styles[method]
+                    ax.plot(PIT_BINS, density, style.line, drawstyle="steps-mid", label=method, **_look(style))
+            ax.set_title(dataset)
+            ax.set_ylim(bottom=0.0)
+        line_legend(figure, axes, "PIT", "density")
+    caption = (
+        "Histograms of the probability integral transform (PIT) of all test data in ten bins; 1 is perfect. A hump: "
+        "predictions are too wide; a valley: too narrow; a slope: biased."
+    )
+    return [finish(figure, "pit", caption + _which(chosen, len(methods)))]
+
+
+def _which(chosen: Sequence[str], n: int) -> str:
+    return f" Of {n} methods, the best ranked ones." * (len(chosen) < n)
+
+
+def _look(style: MethodStyle) -> dict[str, Any]:
+    return {"color": style.colour, "marker": style.marker, "markersize": 3.0}
+
+
+def _entry(table: ScoreTable, dataset: str, method: str) -> float:
+    """Return the mean of a method on a data set, NaN without one."""
+    if dataset not in table.datasets:
+        return math.nan
+    return float(table.mean[table.datasets.index(dataset), table.methods.index(method)])
+
+
+def _chosen(report: ReportContext, known: Collection[str]) -> list[str]:
+    """Return the known methods by rank; of many, the best one of each family, and others up to ``CHOSEN``."""
+    methods = [method for method in report.by_rank() if method in known]
+    best = {report.styles[method].family: method for method in reversed(methods)}.values()
+    chosen = sorted(methods, key=lambda method: method not in best)[:CHOSEN]
+    return sorted(chosen, key=methods.index)
+
+
+def time_figure(report: ReportContext, tables: Sequence[ScoreTable]) -> Picture:
+    """Return one logarithmic panel each for tuning, fit and prediction."""
+    common = _common(tables)
+    methods = _all_methods(report, tables)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(len(tables), methods, [report.styles[m] for m in methods], width=1.75)
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
-            ax.set_xlabel("CPU seconds per split")
             shortest = np.min(table.mean, where=table.mean > 0.0, initial=math.inf)  # 0 has no place on the axis
             positive = np.maximum(table.mean, shortest)
-            _spread(ax, table, methods, positive, np.exp(_means(table, np.log(positive), common)), styles)
+            _spread(ax, table, methods, positive, np.exp(_means(table, np.log(positive), common)), report)
             log_axis(ax)
+        shared_label(figure, "CPU seconds per split")
     caption = (
         "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric means over "
-        f"{_words(common)}."
+        f"{_words(common)}.{report.hollow_note}"
     )
-    return finish(figure, "times", caption + mark_note({labels[method].removeprefix(method) for method in methods}))
+    return finish(figure, "times", caption)
 
 
 def _spread(
@@ -94,12 +178,12 @@ def _spread(
     methods: Sequence[str],
     values: Array,  # (D, M)
     centres: Array,  # (M,)
-    styles: Mapping[str, MethodStyle],
+    report: ReportContext,
 ) -> None:
     """Draw on each method's line a small tick per data set and a large marker at the centre."""
     lines = np.array([methods.index(method) for method in table.methods])
-    ax.plot(values.ravel(), np.broadcast_to(lines, values.shape).ravel(), "|", color="0.5", markersize=6)
-    points(ax, centres, lines, 5.0, [styles[method] for method in table.methods])
+    data_ticks(ax, values, lines)
+    points(ax, centres, lines, 5.0, [report.marked_styles[method] for method in table.methods])
 
 
 class CommonSets(NamedTuple):
@@ -143,9 +227,10 @@ def _means(table: ScoreTable, values: Array, common: CommonSets) -> Array:
     return np.asarray(np.where(shown, values[rows].mean(axis=0), math.nan))
 
 
-def _all_methods(tables: Sequence[ScoreTable]) -> list[str]:
-    """Return the methods of all tables: a method with quantiles may have one coverage and not another."""
-    return list(dict.fromkeys(method for table in tables for method in table.methods))
+def _all_methods(report: ReportContext, tables: Sequence[ScoreTable]) -> list[str]:
+    """Return the methods of all tables by rank: a method with quantiles may have one coverage and not another."""
+    known = {method for table in tables for method in table.methods}
+    return [method for method in report.by_rank() if method in known]
 
 
 def _further(report: ReportContext) -> list[Section]:

@@ -17,7 +17,7 @@ from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import method_axis, strokes
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.style import LETTER, STYLE, finish
+from ep_bench.plotting.style import LETTER, STYLE, finish, towards_better
 from ep_bench.report.context import ReportContext
 from ep_bench.report.group_ranks import RankedPair, RankGroupResult, RankGroupScore
 from ep_bench.report.sections.ranks import friedman_line, withheld_lines
@@ -26,7 +26,7 @@ from ep_bench.report.summary import DATASETS
 
 ORDER = 50
 ROW = 0.24  # inches per method: two lines of marks
-WIDTH, GAP = 3.0, 0.25  # inches of a panel, and between a panel and the names of the next one
+WIDTH, AROUND = 4.4, 0.8  # inches of a panel, and above and below it
 LEGEND = 5.4  # inches of the legend
 SHIFT = 0.17  # our marks are above a method's line, published ones below
 STAR = "*"
@@ -39,7 +39,7 @@ OURS_BY_DATASET: dict[str, Any] = {
     "markeredgewidth": 1.1,
 }
 PUBLISHED: dict[str, Any] = {
-    "color": "black", "linestyle": "none", "marker": "s", "markersize": 4.5, "markerfacecolor": "white",
+    "color": "black", "linestyle": "none", "marker": "s", "markersize": 4.5, "fillstyle": "none",
     "markeredgewidth": 1.2,
 }  # fmt: skip
 
@@ -55,18 +55,17 @@ def rank_figure(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Pi
 
     The ranks that are tested have bars of ± CD / 2, unless the test is withheld.
     """
-    names = [[starred(group, method) for method in standing.ordered()] for standing in group.standings]
-    sides = [0.15 + LETTER * max(len(name) for name in column) for column in names]
-    top, bottom, height = 0.55, 0.5, 0.1 + ROW * max(4, *(len(column) for column in names))
-    size = (max(LEGEND, sum(sides) + len(names) * (WIDTH + GAP)), top + height + bottom)
+    names = [[starred(group, method) for method in _by_rank(standing)] for standing in group.standings]
+    left = 0.15 + LETTER * max(len(name) for column in names for name in column)
+    heights = [0.1 + ROW * max(4, len(column)) for column in names]
+    size = (max(LEGEND, left + WIDTH + 0.2), 0.25 + sum(heights) + len(names) * AROUND)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size)
-        x = 0.0
-        for standing, column, side in zip(group.standings, names, sides, strict=True):
-            x += side
-            box = (x / size[0], bottom / size[1], WIDTH / size[0], height / size[1])
+        y = size[1] - 0.25
+        for standing, column, height in zip(group.standings, names, heights, strict=True):
+            y -= AROUND + height
+            box = (left / size[0], (y + 0.5) / size[1], WIDTH / size[0], height / size[1])
             _panel(figure.add_axes(box), group, standing, column, styles)
-            x += WIDTH + GAP
         handles = _marks(
             tested={one.tested.blocks for one in group.standings if not one.withheld},
             has_published=bool(group.source),
@@ -78,6 +77,11 @@ def rank_figure(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Pi
     return finish(figure, f"ranks-{group.name}", _caption(group))
 
 
+def _by_rank(standing: RankGroupScore) -> list[str]:
+    """Return the methods by our average ranks, the best first."""
+    return sorted(standing.ordered(), key=lambda method: standing.tested.mean_ranks[method])
+
+
 def _panel(
     ax: Axes,
     group: RankGroupResult,
@@ -85,7 +89,7 @@ def _panel(
     names: Sequence[str],
     styles: Mapping[str, MethodStyle],
 ) -> None:
-    methods = standing.ordered()
+    methods = _by_rank(standing)
     method_axis(ax, names, named=True)
     lines = np.arange(len(methods), dtype=float)
     ours, by_set = (np.array([r.mean_ranks[m] for m in methods]) for r in (standing.blocks, standing.datasets))
@@ -104,7 +108,7 @@ def _panel(
     low, high = min(1.0, float((centre - half).min())), max(float(worst), float((centre + half).max()))
     ax.set_xlim(low - 0.02 * (high - low) - 0.1, high + 0.02 * (high - low) + 0.1)
     ax.xaxis.set_major_locator(FixedLocator(range(1, worst + 1, 1 + worst // 12)))
-    ax.set_xlabel("average rank, 1 is the best")
+    ax.set_xlabel(towards_better("average rank", "lower"))
     cd = ", not tested" if standing.withheld else f", CD = {standing.cd:.2f}"
     blocks = f"{standing.blocks.n} block{'s' * (standing.blocks.n > 1)}"
     ax.set_title(f"{standing.score.title}: {blocks} of {standing.datasets.count}{cd}", fontsize=8)
@@ -147,7 +151,6 @@ def _caption(group: RankGroupResult) -> str:
         text += " Ticks: ranks of the means, each data set once."
     if group.source:
         text += f" Squares: ranks of the means of {group.source} on the same data sets, among the same methods."
-        text += " Methods are in the published order; for CRPS, which is not printed there, in ours."
     text += mark_note({mark for one in group.standings for mark in one.blocks.marks.values()})
     if group.disputed:
         text += f" {STAR}: a disputed column, known not to be reproducible, and not used as a reference."

@@ -21,18 +21,20 @@ from matplotlib.ticker import FixedLocator
 from ep_bench.convergence import mark_note
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture, Section
+from ep_bench.plotting.rank_intervals import RankInterval, rank_intervals
 from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
 from ep_bench.report import significance, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
-from ep_bench.report.summary import SPLITS, RankedScore, Ranking
+from ep_bench.report.summary import DATASETS, SPLITS, RankedScore, Ranking
 from ep_bench.results.spreadsheets import harmless
 
 ORDER = 40
 LINE = 0.19  # inches per line of labels or crossbars
 TITLE_LETTER = 0.071  # inches per letter of a title
 HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
+MOST = 15  # methods of a critical-difference diagram; bars of more would join nearly everything
 NEMENYI, WILCOXON = "Nemenyi", "Wilcoxon-Holm"
 WITHHELD = {NEMENYI: summary.no_nemenyi, WILCOXON: summary.no_wilcoxon}
 
@@ -70,7 +72,7 @@ def critical_difference(diagrams: Sequence[Diagram], styles: Mapping[str, Method
         drawn = [(diagram, *_draw(figure, diagram, styles)) for diagram in diagrams]
         side = 0.2 + LETTER * max(len(str(name)) + 7 for diagram in diagrams for name in diagram.ranking.ranks)
         titles = max(len(_title(diagram)) for diagram in diagrams) * TITLE_LETTER
-        width = max(2 * side + max(4.5, 0.3 * first.test.k), side + titles + 0.1)
+        width = max(2 * side + max(3.6, 0.3 * first.test.k), side + titles + 0.1)
         height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
         figure.set_size_inches(width, height)
         top = height
@@ -205,7 +207,7 @@ NONE = "No ranks by {scores}: no two methods are complete on a common data set."
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of ranks, with one part per score. The leaderboard has the average ranks."""
     scores = [one for one in report.scores if one.score.better]
-    parts = [_part(one, report.styles) for one in scores if one.rankings]
+    parts = [_part(one, report) for one in scores if one.rankings]
     unranked = [one.score.inline for one in scores if not one.rankings and len(one.table.methods) > 1]
     lines = [NONE.format(scores=" and ".join(unranked))] if unranked else []
     if not parts:
@@ -215,10 +217,31 @@ def sections(report: ReportContext) -> list[Section]:
     return [Section("ranks", "Ranks over data sets", [*lines, LEAD], parts=parts, files=files)]
 
 
-def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
-    diagrams = possible(one.rankings) if one.score.source in FIGURES else []
-    pictures = [critical_difference(diagrams, styles)] if diagrams else []
+def _part(one: RankedScore, report: ReportContext) -> Section:
+    pictures = [figure(one, report)] if one.score.source in FIGURES and possible(one.rankings) else []
     return Section(f"ranks-{one.score.name}", one.score.title, _lines(one.rankings), pictures)
+
+
+def figure(one: RankedScore, report: ReportContext) -> Picture:
+    """Return the critical-difference diagrams of a score, or the intervals of ranks if there are many methods."""
+    diagrams = possible(one.rankings)
+    if one.rankings[0].test.k <= MOST:
+        return critical_difference(diagrams, report.marked_styles)
+    ranking = next((found.ranking for found in diagrams if found.test == NEMENYI), one.rankings[0])
+    board = next(board for board in report.leaderboards if board.score == one.score)
+    ranked = [
+        RankInterval(row.method, row.rank, row.low, row.high, report.marked_styles[row.method]) for row in board.ranked
+    ]
+    is_tested = ranking.blocks == DATASETS
+    title = f"{one.score.title}: {len(board.datasets)} data sets"
+    caption = (
+        f"Average ranks by {one.score.inline} over {', '.join(board.datasets)}; lines: central 95 % of the ranks of "
+        "resampled data sets and splits."
+    )
+    if is_tested:
+        caption += f" Band: less than Nemenyi's critical difference of {ranking.cd:.1f} from the best."
+    name = f"ranks-{one.score.name}"
+    return rank_intervals(ranked, ranking.cd if is_tested else math.nan, title, name, caption + report.hollow_note)
 
 
 def _lines(rankings: Sequence[Ranking]) -> list[str]:

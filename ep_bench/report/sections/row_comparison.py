@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ep_bench import published
 from ep_bench.plotting.axes import canvas, intervals
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.style import STYLE, finish
+from ep_bench.plotting.style import STYLE, finish, towards_better
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies, cpu_seconds
 from ep_bench.report.scores import BY_NAME, Score
@@ -218,24 +218,26 @@ def _methods(means: Sequence[ScoreMeans]) -> list[str]:
 
 def _picture(means: Sequence[ScoreMeans], score: Score, reference: str, report: ReportContext) -> Picture:
     """Return two panels per data set: means and differences from the reference, with intervals."""
-    names = _methods(means)
+    known = _methods(means)
+    names = [name for name in report.by_rank(score) if name in known]
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(2 * len(means), [report.label(name) for name in names], width=2.3, columns=2)
+        figure, axes = canvas(2 * len(means), names, [report.styles[name] for name in names], width=2.3, columns=2)
         cut = []
         for one, left, right in zip(means, axes[::2], axes[1::2], strict=True):
             lines = np.array([names.index(method) for method in one.methods])
-            shown = [report.styles[method] for method in one.methods]
+            shown = [report.marked_styles[method] for method in one.methods]
             left.set_title(one.dataset)
-            left.set_xlabel(score.axis)
+            left.set_xlabel(towards_better(score.axis, score.better))
             cut.append(intervals(left, one.mean, one.low, one.high, lines, shown))
-            right.set_title(f"{one.dataset}, minus {report.label(reference)}")
-            right.set_xlabel(f"difference ({score.unit})")
+            right.set_title(f"{one.dataset}, minus {reference}")
+            right.set_xlabel(towards_better(f"difference ({score.unit})", score.better))
             right.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
             cut.append(intervals(right, one.difference, one.difference_low, one.difference_high, lines, shown))
     caption = (
-        f"{score.title} over all test data points ({score.direction}), and the difference from "
-        f"{report.label(reference)} on common data points: means with {INTERVALS}, as in figure 6 of Jylänki and "
-        "others (2011)." + (" An arrow marks a mean outside the panel." if any(cut) else "")
+        f"{score.title} over all test data points, and the difference from {reference} on common data points: means "
+        f"with {INTERVALS}, as in figure 6 of Jylänki and others (2011)."
+        + " An arrow marks a mean outside the panel." * any(cut)
+        + report.hollow_note
     )
     return finish(figure, f"rows-{score.name}", caption)
 

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ep_bench.convergence import mark_note
-from ep_bench.plotting.axes import canvas, intervals
-from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.convergence import DAGGER
+from ep_bench.plotting.axes import HOLLOW, canvas, intervals, shared_label
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.plotting.style import COLUMNS, STYLE, finish
+from ep_bench.plotting.style import STYLE, finish, towards_better
 from ep_bench.report import score_table_formats as formats
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES
@@ -77,8 +76,7 @@ def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedM
 
 def _part(report: ReportContext, one: RankedScore) -> Section:
     score, ranking = one.score, one.headline
-    marks = published_marks(report, one.table)
-    pictures = [panels(one.table, report.styles, marks)] if score.source in FIGURES else []
+    pictures = [panels(report, one.table)] if score.source in FIGURES else []
     files = {f"{score.name}.md": formats.markdown(one.table, ranking)}
     files[f"{score.name}.tex"] = formats.latex(one.table, ranking)
     shown = [score_table(one.table, ranking)]
@@ -114,28 +112,31 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     )
 
 
-def panels(table: ScoreTable, styles: Mapping[str, MethodStyle], published: Sequence[PublishedMark] = ()) -> Picture:
+def panels(report: ReportContext, table: ScoreTable) -> Picture:
     """Return one panel per data set with each method's mean and standard error (Bui et al. 2016, figure 3).
 
-    Published means are open squares below a method's line, disputed ones crosses.
+    Methods are sorted by average rank. Published means are open squares below a method's line, disputed ones crosses.
     """
-    score = table.score
+    score, published = table.score, published_marks(report, table)
+    methods = [method for method in report.by_rank(score) if method in table.methods]
+    order = [table.methods.index(method) for method in methods]
     cut: list[bool] = []
-    seen: list[list[PublishedMark]] = []
-    shown = [styles[method] for method in table.methods]
+    seen: list[PublishedMark] = []
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(table.datasets), table.methods)
+        styles = [report.styles[method] for method in methods]
+        figure, axes = canvas(len(table.datasets), methods, styles)
         for i, (dataset, ax) in enumerate(zip(table.datasets, axes, strict=True)):
             ax.set_title(f"{dataset} ({table.plan[i]} split{'s' if table.plan[i] != 1 else ''})")
-            mean, stderr = table.mean[i], table.stderr[i]
-            lines, marks = np.arange(len(mean)), [splits.mark for splits in table.converged[i]]
-            faint = ~table.complete[i]
-            cut.append(intervals(ax, mean, mean - stderr, mean + stderr, lines, shown, marks, faint))
-            seen.append(_draw_published(ax, [one for one in published if one.dataset == dataset], table.methods))
-            if i + COLUMNS >= len(axes):
-                ax.set_xlabel(score.axis)
-    found = [one for shown in seen for one in shown]
-    return finish(figure, f"panels-{score.name}", _panels_caption(table, found, len(published), cut=any(cut)))
+            mean, stderr = table.mean[i, order], table.stderr[i, order]
+            looks = [
+                style._replace(is_hollow=table.converged[i][j].mark == DAGGER)
+                for j, style in zip(order, styles, strict=True)
+            ]
+            lines, faint = np.arange(len(mean)), ~table.complete[i, order]
+            cut.append(intervals(ax, mean, mean - stderr, mean + stderr, lines, looks, faint))
+            seen += _draw_published(ax, [one for one in published if one.dataset == dataset], methods)
+        shared_label(figure, towards_better(score.axis, score.better))
+    return finish(figure, f"panels-{score.name}", _panels_caption(table, seen, len(published), cut=any(cut)))
 
 
 def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[str]) -> list[PublishedMark]:
@@ -144,10 +145,8 @@ def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[
     shown = [one for one in marks if left <= one.mean <= right]
     for one in shown:
         y = methods.index(one.method) + BELOW
-        ax.plot(
-            one.mean, y, "x" if one.disputed else "s", color="0.3", markersize=2.4, markerfacecolor="white",
-            markeredgewidth=0.7,
-        )  # fmt: skip
+        marker = "x" if one.disputed else "s"
+        ax.plot(one.mean, y, marker, color="0.3", markersize=2.4, fillstyle="none", markeredgewidth=0.7)
         if one.stderr > 0.0 and not one.disputed:
             ax.plot([one.mean - one.stderr, one.mean + one.stderr], [y, y], color="0.3", linewidth=0.7, zorder=1.9)
     ax.set_xlim(left, right)
@@ -157,14 +156,13 @@ def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[
 def _panels_caption(table: ScoreTable, found: Sequence[PublishedMark], known: int, *, cut: bool) -> str:
     """Return the caption, with what the marks of the ``found`` ones of ``known`` published numbers mean."""
     shown = len(found)
-    marks = {splits.mark for row in table.converged for splits in row}
+    is_marked = any(splits.mark == DAGGER for row in table.converged for splits in row)
     return (
-        f"{table.score.title} by data set: mean over test splits and one standard error (ddof 0). "
-        f"{table.score.direction.capitalize()}."
+        f"{table.score.title} by data set, sorted by average rank: mean over test splits and standard error (ddof 0)."
+        + HOLLOW * is_marked
         + (" An open triangle with a number shows a mean outside the panel." if cut else "")
         + (" Grey: incomplete entries; see the table." if (table.n > 0)[~table.complete].any() else "")
         + (" Open squares below: published means and standard errors" if shown else "")
         + (" (crosses: disputed ones)" if any(one.disputed for one in found) else "")
         + (f"; {known - shown} of {known} are outside the panels." if 0 < shown < known else "." if shown else "")
-        + mark_note(marks)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,18 +9,16 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from ep_bench.plotting.axes import log_axis, side_by_side
+from ep_bench.plotting.axes import line_legend, log_axis, small_multiples
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture, Section
-from ep_bench.plotting.style import COLUMNS, STYLE, finish
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.results import curves
 from ep_bench.types import Array
 
 ORDER = 120
-WIDTH, HEIGHT = 2.2, 1.8  # of a panel, in inches
 WRAP = 25  # letters per line of a label
 # Title and unit by name of the trace. Traces with other names are internal quantities of a method.
 WORDS = {
@@ -82,7 +79,7 @@ def _by_name(report: ReportContext) -> dict[str, list[TrainingCurve]]:
     """Return the curves of each quantity, known quantities first."""
     merged, entries = report.merged, curves.index(report.curves.traces)
     found: dict[str, list[TrainingCurve]] = {}
-    for dataset, method in ((dataset, method) for dataset in merged.datasets for method in merged.methods):
+    for dataset, method in ((dataset, method) for dataset in merged.datasets for method in report.by_rank()):
         entry = curves.find(entries, merged.cells.get((method, dataset), {}))
         for name, summary in entry["traces"].items() if entry else ():
             curve = _curve(method, dataset, len(entry["splits"]) if entry else 0, summary)
@@ -101,22 +98,15 @@ def _figure(name: str, found: Sequence[TrainingCurve], styles: Mapping[str, Meth
     title, unit = trace_words(name) or (name.replace("_", " "), "unit of the method")
     drawn = [curve.as_fraction() for curve in found] if name == "objective" else found
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
-    columns = min(COLUMNS, len(datasets))
-    rows = math.ceil(len(datasets) / columns)
     lengths = [float(curve.epoch[-1]) for curve in found]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(4.0, WIDTH * columns), HEIGHT * rows + 0.6), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax in axes[len(datasets) :]:
-            ax.remove()
-        for ax, dataset in zip(axes, datasets, strict=False):
+        figure, axes = small_multiples(len(datasets))
+        for ax, dataset in zip(axes, datasets, strict=True):
             _panel(ax, [curve for curve in drawn if curve.dataset == dataset], styles)
             if max(lengths) > 3.0 * min(lengths):
                 log_axis(ax)
-        figure.supylabel("\n".join(textwrap.wrap(f"{lower_first(title)} ({unit})", WRAP)), fontsize=8)
-        lines = {str(line.get_label()): line for ax in axes[: len(datasets)] for line in ax.get_lines()}
-        ncols = side_by_side(figure, list(lines))
-        figure.legend(list(lines.values()), list(lines), loc="outside upper center", ncols=ncols, frameon=False)
+        label = "\n".join(textwrap.wrap(f"{lower_first(title)} ({unit})", WRAP))
+        line_legend(figure, axes, "epoch or iteration", label)
     caption = CAPTION.format(title=title) + FRACTION * (name == "objective")
     return finish(figure, f"training-{name}", caption)
 
@@ -124,12 +114,15 @@ def _figure(name: str, found: Sequence[TrainingCurve], styles: Mapping[str, Meth
 def _panel(ax: Axes, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> None:
     """Draw the curves of one data set."""
     for curve in found:
-        colour, marker, line = styles[curve.method]
+        colour, marker, line, *_ = styles[curve.method]
         ax.fill_between(curve.epoch, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
             curve.epoch, curve.median, linestyle=line, color=colour, marker=marker, markersize=3.0,
             markevery=max(1, len(curve.epoch) // 5), label=curve.method,
         )  # fmt: skip
+    medians = np.concatenate([curve.median for curve in found])
+    margin = 0.15 * (np.nanmax(medians) - np.nanmin(medians)) or 1.0
+    ax.set_ylim(np.nanmin(medians) - margin, np.nanmax(medians) + margin)
     splits = max(curve.n for curve in found)
     ax.set_title(f"{found[0].dataset} ({splits} split{'s' * (splits != 1)})")
 

@@ -64,7 +64,7 @@ def _panel(ax: Axes, found: Array, looks: Sequence[MethodStyle], measures: list[
     for values in (ll, evidence):
         low, high = fences(values.ravel(), np.zeros(1))
         shown &= np.isfinite(values) & (values >= low) & (values <= high)
-    for j, (colour, marker, _) in enumerate(looks):
+    for j, (colour, marker, *_) in enumerate(looks):
         for done in (False, True):
             some = shown[j] & ((converged[j] == 1.0) == done)
             face = colour if done else "white"

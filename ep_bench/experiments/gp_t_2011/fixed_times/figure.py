@@ -11,8 +11,9 @@ from matplotlib.ticker import LogLocator
 
 from ep_bench import published
 from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.record import ExperimentResults
-from ep_bench.plotting.axes import canvas, log_axis, points
+from ep_bench.experiments.record import ExperimentResults, uses
+from ep_bench.plotting.axes import canvas, data_ticks, log_axis, points
+from ep_bench.plotting.method_style import method_styles
 from ep_bench.plotting.page import Item, Picture, Table, item
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -28,14 +29,14 @@ def draw(results: ExperimentResults) -> list[Picture]:
     """
     arrays = results.arrays
     labels, seconds = [str(label) for label in arrays["labels"]], np.asarray(arrays["seconds"])
-    lines = np.arange(len(labels))
+    lines, styles = np.arange(len(labels)), list(method_styles(labels, uses(results.options)).values())
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(seconds), labels, width=2.2)
         for ax, dataset, found in zip(axes, arrays["datasets"], seconds, strict=True):
             whole = np.isfinite(found).all(axis=0)
-            ax.plot(found.ravel(), np.repeat(lines, found.shape[1]), "|", color="0.5", markersize=6)
+            data_ticks(ax, found.T, lines)
             if whole.any():
-                points(ax, found[:, whole].mean(axis=1), lines, 5.0)
+                points(ax, found[:, whole].mean(axis=1), lines, 5.0, styles)
             _failures(ax, found)
             ax.set_title(f"{dataset} ({found.shape[1]} configurations)")
             ax.set_xlabel("seconds of an inference")
