@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from unittest import mock
 
 from ep_bench import cli
+from ep_bench.cli.output.text import Item, printed
 from ep_bench.runner import run, verify
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import AnyJob, PartJob
@@ -48,3 +49,8 @@ def cells_in_this_process() -> Iterator[None]:
 
     with mock.patch.object(run, "run_jobs", run_jobs), mock.patch.object(verify, "run_jobs", run_jobs):
         yield
+
+
+def lines_of(items: Iterable[Item]) -> list[str]:
+    """Return the lines that a command prints for its items."""
+    return [line for item in items for line in printed(item)]

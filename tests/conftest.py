@@ -28,8 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Use the shipped data alone; let `--dist loadgroup` start groups in the order of the tests, not by their sizes."""
-    for variable in ("EP_BENCH_DATA", "EP_BENCH_MIRROR"):
+    """Use the shipped data alone; let `--dist loadgroup` start groups in the order of the tests, not by their sizes.
+
+    Commands print as to a file, of any width: pytest-xdist sets ``COLUMNS``.
+    """
+    for variable in ("EP_BENCH_DATA", "EP_BENCH_MIRROR", "COLUMNS"):
         os.environ.pop(variable, None)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)

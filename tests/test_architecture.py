@@ -184,7 +184,7 @@ def test_the_command_line_starts_light() -> None:
 
 
 # What a plan of methods of the registry does without. numba is none of these: a method's module declares its kernels.
-NOT_FOR_PLANS = {"sklearn", "pandas", "joblib", "matplotlib", "optuna", "rich", "jinja2", "distributed"}
+NOT_FOR_PLANS = {"sklearn", "pandas", "joblib", "matplotlib", "optuna", "jinja2", "distributed"}
 # Parts of SciPy that are slow to load; a method imports them where it fits.
 SLOW_PARTS = {"scipy.stats", "scipy.optimize", "scipy.spatial"}
 

@@ -51,7 +51,7 @@
 # %% [console]
 # $ ep-bench run mine.yaml --quiet
 # $ ep-bench report results/mine
-# $ sed -n '/^| data set/,/^$/p' results/mine/report/tables/ll.md
+# $ sed -n '/^| method/,/^$/p' results/mine/report/tables/ll.md
 # %% [markdown]
 # The table has the mean test log-likelihood in nats per data point; higher is better. Bold is the best mean, and ≈ marks
 # entries that a paired test does not distinguish from it. [Statistics](../statistics.md) describes the test.

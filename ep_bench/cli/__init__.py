@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 import click
 
 from ep_bench.cli.commands.authoring import init, schema
-from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE
+from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE, echo
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report, serve
 from ep_bench.cli.commands.study import plan, run, status
 from ep_bench.cli.commands.verify import verify
-from ep_bench.processes.output_streams import complete_streams, discard, print_line
+from ep_bench.processes.output_streams import complete_streams, discard
 
 
 def main() -> NoReturn:
@@ -41,10 +41,8 @@ def _run() -> Any:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        print_line(
-            "ep-bench: interrupted; every finished cell or part of an experiment is kept; the same command continues",
-            sys.stderr,
-        )
+        message = "interrupted; every finished cell or part of an experiment is kept; the same command continues"
+        echo([f"ep-bench: {message}"], err=True)
         return EXIT_INTERRUPTED
     except Exception as error:
         from ep_bench.errors import UserError  # imports numpy, which --help does not need
@@ -53,13 +51,30 @@ def _run() -> Any:
             error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))
         if not isinstance(error, UserError):
             raise
-        from ep_bench.cli.output.text import error_lines
+        from ep_bench.cli.output.text import error_items
 
-        print_line("\n".join(error_lines(error)), sys.stderr)
+        echo(error_items(error), err=True)
         return EXIT_USAGE
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+WORKFLOW: dict[str, tuple[click.Command, ...]] = {
+    "Run a study": (init, plan, run, status),
+    "Look at its results": (report, serve, check, verify),
+    "What there is": (methods, data, schema, doctor),
+}
+
+
+class Workflow(click.Group):
+    """A group of commands that ``--help`` lists in the order of use."""
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one list per step of the workflow."""
+        for title, commands in WORKFLOW.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(formatter.width)) for one in commands])
+
+
+@click.group(cls=Workflow, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ep-bench", prog_name="ep-bench")
 def cli() -> None:
     """Baselines for Bayesian neural networks and Gaussian processes on the UCI regression splits.
@@ -72,5 +87,5 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, status, report, serve, check, verify, data, methods, init, schema, doctor):
+for command in sum(WORKFLOW.values(), ()):
     cli.add_command(command)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Item = dict[str, Any]  # text, value to sort by, strong, small, kind (classes of the style sheet)
+Item = dict[
+    str, Any
+]  # text, value to sort by, strong, small, kind (classes of the style sheet; `folded`: small folded)
 
 
 def item(
@@ -43,12 +45,14 @@ class Table:
     Attributes
     ----------
     folded : title of a table that is collapsed until the reader opens it; empty for all others
+    filters : columns by whose values a reader can filter the rows
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     folded: str = ""
+    filters: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         wrong = [entry for row in self.rows for entry in row if not isinstance(entry, str | dict)]

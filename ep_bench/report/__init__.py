@@ -18,6 +18,8 @@ def build(
     pdf: bool = False,
     all_figures: bool | None = None,
     select: Sequence[str] = (),
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
@@ -31,6 +33,7 @@ def build(
     out : where to write; by default ``report`` in the first folder
     all_figures : whether to draw chains, training and experiments too; by default only for one study of few methods
     select : ``key=glob`` patterns of the cells to report, key is method, dataset or split; requires ``out``
+    rows, columns : patterns of the methods and data sets of the score tables in files; by default all
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
 
@@ -43,6 +46,7 @@ def build(
     from ep_bench.report import merge, page_data, render_html
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
+    from ep_bench.report.sections.score_tables import table_files
     from ep_bench.results import store
 
     if not folders:
@@ -62,7 +66,10 @@ def build(
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
     every = [part for section in found for part in section.with_parts()]
-    texts |= {out / "tables" / name: text for part in every for name, text in part.files.items()}
+    files = {name: text for part in every for name, text in part.files.items()}
+    if chosen := [*(f"method={glob}" for glob in rows), *(f"dataset={glob}" for glob in columns)]:
+        files |= table_files(ReportContext(merge.merge(folders, [*select, *chosen])).scores)
+    texts |= {out / "tables" / name: text for name, text in files.items()}
     for path, text in texts.items():
         store.write_atomically(path, text)
     pictures = [picture for part in every for picture in part.pictures]

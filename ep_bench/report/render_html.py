@@ -26,7 +26,13 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
     """Return the page of a report; ``cells`` is the JSON of ``page_data``, empty for a page without an explorer."""
     folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
-    environment.filters |= {"uri": _uri, "packed": _packed, "sort_key": _sort_key, "minus": with_minus}
+    environment.filters |= {
+        "base64": _base64,
+        "uri": _uri,
+        "packed": _packed,
+        "sort_key": _sort_key,
+        "minus": with_minus,
+    }
     style = (folder / "report.css").read_text(encoding="utf-8")
     names = STATIC + EXPLORER if cells else STATIC
     script = "\n".join(_without_comments((folder / f"{name}.js").read_text(encoding="utf-8")) for name in names)
@@ -56,6 +62,10 @@ def _without_comments(script: str) -> str:
     """Return a script without indentation and without the lines that are only a comment."""
     lines = (line.strip() for line in script.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _packed(text: str) -> str:

@@ -1,23 +1,27 @@
-"""Score tables as Markdown, LaTeX and CSV."""
+"""Score tables as Markdown, LaTeX and CSV, and the texts that they share with those of the page.
+
+In all of them methods are rows, sorted by average rank, and data sets are columns.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ep_bench import published
-from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
+from ep_bench.convergence import DAGGER, RING
 from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results.spreadsheets import harmless
 
 EQUAL = "≈"  # marks entries that the test does not distinguish from the best
-LINE_LETTERS = 115  # letters that fit across a LaTeX page
+NOTHING = "–"  # an entry that was not planned, or a score that the method does not have
 
 
 def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
@@ -58,12 +62,6 @@ def shortfall(table: ScoreTable, i: int, j: int) -> str:
     return f"{n} of {plan} splits" + " with this score" * bool(table.without[i, j])
 
 
-def details(table: ScoreTable, i: int, j: int) -> str:
-    """Return the small print of an entry: missing splits, and the fraction of converged splits if it is not 1."""
-    converged = table.converged[i][j].shortfall if table.n[i, j] else ""
-    return ", ".join(text for text in (shortfall(table, i, j), converged) if text)
-
-
 def is_incomplete(table: ScoreTable, i: int, j: int) -> bool:
     """Return whether an entry has a mean over some of the planned splits only."""
     return bool(table.n[i, j] and not table.complete[i, j])
@@ -74,27 +72,16 @@ def places_by_dataset(table: ScoreTable) -> list[int]:
     return [decimals(list(table.stderr[i]), list(table.mean[i])) for i in range(len(table.datasets))]
 
 
-def caption(table: ScoreTable) -> str:
-    """Return the caption: what the numbers mean, which test was used, and what restricts the comparison."""
-    score = table.score
-    text = f"{score.axis}: mean over test splits ± standard error (standard deviation with ddof 0 / √splits)"
-    return " ".join([f"{text}{f'; {score.direction}' if score.better else ''}.", *_restrictions(table)])
+def caption(table: ScoreTable, ranking: Ranking | None = None) -> str:
+    """Return the caption on a page: that of files, and what restricts the comparison."""
+    return " ".join([paper_caption(table, ranking, EQUAL), *_restrictions(table)])
 
 
 def _restrictions(table: ScoreTable) -> Iterator[str]:
-    compared = [bool(np.isfinite(p).any()) for p in table.p]
-    names: dict[str, list[str]] = {}
-    for dataset, test, is_tested in zip(table.datasets, table.tests, compared, strict=True):
-        if is_tested:
-            names.setdefault(test.name, []).append(dataset)
-    several = len(names) > 1
-    tests = "; ".join(name + (f" on {', '.join(found)}" if several else "") for name, found in names.items())
-    if tests:
-        yield f"Test against the best: {tests}, two-sided, over common splits, with Holm's correction."
     flagged = [
         f"{table.methods[j]}{mark} on {dataset}"
         for i, (dataset, j) in enumerate(zip(table.datasets, table.best.tolist(), strict=True))
-        if compared[i] and (mark := table.converged[i][j].mark)
+        if np.isfinite(table.p[i]).any() and (mark := table.converged[i][j].mark)
     ]
     alone = [dataset for dataset, one in zip(table.datasets, table.is_alone.tolist(), strict=True) if one]
     if alone and table.score.better:
@@ -103,40 +90,6 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
         yield f"The tests compare with a best entry that has not converged on every split: {', '.join(flagged)}."
     if table.unbounded:
         yield f"The log-likelihood has no upper bound on {', '.join(table.unbounded.values())}: compare by CRPS there."
-
-
-# Lines of the legend
-BOLD = "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means."
-BOLD_DAGGER = f"A best mean with a {DAGGER} is not bold."
-EQUAL_ENTRY = f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}."
-EMPTY = "Empty or a dash: not planned by any study, or a score that the method does not have."
-GREY = "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last."
-DAGGER_ENTRY = f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g})."
-RING_ENTRY = f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}."
-COUNTS = "The numbers of converged and other splits are next to the mean, unless all have converged."
-
-
-def legend(tables: Sequence[ScoreTable]) -> list[str]:
-    """Return the meaning of the marks that occur in some tables."""
-    splits = [one for table in tables for row in table.converged for one in row]
-    marks = {one.mark for one in splits}
-    compared = [table for table in tables if table.score.better]
-    occurs = {
-        BOLD: bool(compared),
-        BOLD_DAGGER: bool(compared) and DAGGER in marks,
-        EQUAL_ENTRY: any(table.equal.any() for table in compared),
-        EMPTY: any((table.n == 0).any() for table in tables),
-        GREY: any((table.n > 0)[~table.complete].any() for table in tables),
-        DAGGER_ENTRY: DAGGER in marks,
-        RING_ENTRY: RING in marks,
-        COUNTS: any(one.shortfall for one in splits),
-    }
-    return [line for line, shown in occurs.items() if shown]
-
-
-def full_caption(table: ScoreTable) -> str:
-    """Return the caption with the meaning of the marks, for a table outside the page of the report."""
-    return " ".join([caption(table), *legend([table])])
 
 
 def order(table: ScoreTable, ranking: Ranking | None) -> list[int]:
@@ -162,16 +115,66 @@ def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
     return [texts.get(name, "") for name in methods]
 
 
+# Tables in files
+
+
+def paper_caption(table: ScoreTable, ranking: Ranking | None, equal: str) -> str:
+    """Return a caption of at most three sentences: what is shown, its unit and splits, and the marks that occur."""
+    score, (d, m) = table.score, table.mean.shape
+    units = ", ".join(filter(None, [score.unit, score.direction]))
+    by_rank = f", sorted by average rank over {ranking.count}" if ranking else ""
+    sets, methods = f"{d} data set{'s' * (d > 1)}", f"{m} method{'s' * (m > 1)}"
+    return (
+        f"{score.title}{f' ({units})' if units else ''} of {methods} on {sets}{by_rank}. "
+        f"Mean ± standard error over {_splits(table)}. {_marks(table, equal)}"
+    ).strip()
+
+
+def _splits(table: ScoreTable) -> str:
+    """Return the number of test splits, with the data sets that have another one: 20 test splits (protein: 5)."""
+    plan = table.plan.tolist()
+    usual = Counter(plan).most_common(1)[0][0]
+    others = [f"{name}: {n}" for name, n in zip(table.datasets, plan, strict=True) if n != usual]
+    return f"{usual} test split{'s' * (usual != 1)}" + (f" ({', '.join(others)})" if others else "")
+
+
+def _marks(table: ScoreTable, equal: str) -> str:
+    """Return the meaning of the marks that occur in one sentence."""
+    marks = {one.mark for row in table.converged for one in row}
+    tests = {test.name for test, p in zip(table.tests, table.p, strict=True) if np.isfinite(p).any()}
+    tested = f"by the {' or '.join(sorted(tests))} with Holm's correction, level {ALPHA:g}"
+    words = {
+        "bold: best mean": bool(table.score.better),
+        f"{equal}: not distinguished from it {tested}": bool(tests),
+        f"{DAGGER}: not converged on some splits": DAGGER in marks,
+        f"{RING}: nearly converged on some splits": RING in marks,
+        "in parentheses: some splits are missing": bool((table.n > 0)[~table.complete].any()),
+    }
+    sentence = "; ".join(word for word, occurs in words.items() if occurs)
+    return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+
+
+def _grid(
+    table: ScoreTable, ranking: Ranking | None, entry: Callable[[ScoreTable, int, int, int], str]
+) -> list[list[str]]:
+    """Return the rows of a table in a file, the head first; ``entry`` formats data set i and method j with decimals."""
+    ranks = [[text.partition(" ")[0] or NOTHING] for text in average_ranks(ranking, table.methods)] or [[]] * len(
+        table.methods
+    )
+    decimals = places_by_dataset(table)
+    head = ["method", *(["rank"] if ranking else []), *table.datasets]
+    rows = [
+        [table.methods[j], *ranks[j], *(entry(table, i, j, places) for i, places in enumerate(decimals))]
+        for j in order(table, ranking)
+    ]
+    return [head, *rows]
+
+
 def markdown(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as GitHub Markdown, after its caption with the meaning of the marks."""
-    columns = order(table, ranking)
-    methods = [table.methods[j] for j in columns]
-    lines = [full_caption(table), "", pipes(["data set", *methods]), pipes(["---", *["---:"] * len(methods)])]
-    for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
-        lines.append(pipes([dataset, *(_markdown_cell(table, i, j, places) for j in columns)]))
-    if ranking is not None:
-        lines.append(pipes([f"average rank ({ranking.count})", *average_ranks(ranking, methods)]))
-    return "\n".join(lines) + "\n"
+    """Return the table as GitHub Markdown, after its caption."""
+    head, *rows = _grid(table, ranking, _markdown_cell)
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join([paper_caption(table, ranking, EQUAL), "", *map(pipes, [head, rule, *rows])]) + "\n"
 
 
 def pipes(words: Sequence[str]) -> str:
@@ -185,13 +188,10 @@ def plain_markdown(text: str) -> str:
 
 
 def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    text, small = cell(table, i, j, places), details(table, i, j)
-    if not text:
-        return small or "–"
+    text = cell(table, i, j, places)
     if is_incomplete(table, i, j):
-        return f"({text}; {small})"
-    text = f"**{text}**" if table.is_bold[i, j] else text
-    return f"{text} ({small})" if small else text
+        return f"({text})"
+    return f"**{text}**" if table.is_best[i, j] else text or NOTHING
 
 
 def long_csv(tables: Sequence[ScoreTable]) -> str:
@@ -213,7 +213,6 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
             "converged": t.converged[i][j].converged,
             "judged": t.converged[i][j].judged,
             "not_converged": t.converged[i][j].unconverged,
-            "mark": t.converged[i][j].mark,
         }
         for t in tables
         for i, dataset in enumerate(t.datasets)
@@ -235,14 +234,14 @@ _SPECIAL = {
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
     "τ": r"$\tau$", "≈": r"$\approx$", "°": r"$^\circ$",
 }  # fmt: skip
-HEAD = r"""% Compiles on its own; with \usepackage{standalone} another document can \input it.
+HEAD = r"""% Compiles on its own. In a paper, copy the table environment; it needs \usepackage{booktabs}.
 \documentclass{article}
-\usepackage[margin=1cm]{geometry}
+\usepackage[a4paper,textwidth=17cm,textheight=25cm]{geometry}
 \usepackage{booktabs}
-\usepackage{xcolor}
 \pagestyle{empty}
 \begin{document}
 """
+WIDE = 6  # columns of data sets from which the type is small
 
 
 def escape(text: str) -> str:
@@ -255,56 +254,48 @@ def _latin(letter: str) -> str:
 
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as a LaTeX document with booktabs. Methods that do not fit next to each other continue below."""
-    blocks = _blocks(table, order(table, ranking))
-    body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in blocks)
-    head = f"{HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(full_caption(table))}}}\n"
-    return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
-
-
-def _blocks(table: ScoreTable, columns: Sequence[int]) -> list[list[int]]:
-    """Return groups of methods (columns) that fit across the page."""
-    first = max(len(name) for name in (*table.datasets, "average rank (N = 10)"))
-    blocks: list[list[int]] = []
-    free = 0
-    for j in columns:
-        cells = [len(cell(table, i, j, p) + _fractions(table, i, j)) for i, p in enumerate(places_by_dataset(table))]
-        width = 3 + max(len(table.methods[j]), *cells)
-        if not blocks or width > free:
-            blocks.append([])
-            free = LINE_LETTERS - first
-        blocks[-1].append(j)
-        free -= width
-    return blocks
-
-
-def _tabular(table: ScoreTable, ranking: Ranking | None, columns: Sequence[int]) -> str:
-    lines = [f"\\begin{{tabular}}{{l{'r' * len(columns)}}}", "\\toprule"]
-    lines += [_ampersands(["data set", *(table.methods[j] for j in columns)]), "\\midrule"]
-    for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
-        lines.append(_ampersands([dataset]).removesuffix(" \\\\"))
-        cells = [_latex_cell(table, i, j, places) for j in columns]
-        lines[-1] += "".join(f" & {text}" for text in cells) + " \\\\"
-    if ranking is not None:
-        texts = average_ranks(ranking, table.methods)
-        lines += ["\\midrule", _ampersands([f"average rank (N = {ranking.n})", *(texts[j] for j in columns)])]
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+    """Return the table as a LaTeX document with booktabs; up to ten data sets fit into 17 cm."""
+    head, *rows = _grid(table, ranking, _latex_cell)
+    names = 1 + (ranking is not None)  # columns of text, which `_latex_cell` has not escaped
+    size, gap = (r"\scriptsize", 1.8) if len(table.datasets) > WIDE else (r"\small", 4)
+    lines = [
+        f"{HEAD}\\begin{{table}}[t]",
+        r"\centering",
+        f"\\caption{{{escape(paper_caption(table, ranking, 'underlined'))}}}",
+        r"\medskip",
+        size,
+        f"\\setlength{{\\tabcolsep}}{{{gap}pt}}",
+        f"\\begin{{tabular}}{{@{{}}l{'r' * (len(head) - 1)}@{{\\,}}}}",
+        r"\toprule",
+        _ampersands(map(escape, head)),
+        r"\midrule",
+        *(_ampersands([*map(escape, row[:names]), *row[names:]]) for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        r"\end{document}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    text = escape(cell(table, i, j, places)).replace("-", "$-$") or "--"
-    if is_incomplete(table, i, j):
-        return f"\\textcolor{{gray}}{{({text}{_fractions(table, i, j)})}}"
-    return (f"\\textbf{{{text}}}" if table.is_bold[i, j] else text) + _fractions(table, i, j)
+    """Return the mean, bold or underlined, its standard error in small type, and the mark of convergence.
+
+    From three decimals, the last one is left out, and no zero precedes the point of the standard error. The mark takes
+    no space, so that decimals are aligned.
+    """
+    if not table.n[i, j]:
+        return "--"
+    places -= table.n[i].max() > 1 and places > 2
+    mean = number(table.mean[i, j], places).replace("-", "$-$")
+    if table.is_best[i, j] or table.equal[i, j]:
+        mean = f"\\textbf{{{mean}}}" if table.is_best[i, j] else f"\\underline{{{mean}}}"
+    error = number(table.stderr[i, j], places).removeprefix("0") or "0"
+    text = mean + (f"{{\\tiny$\\pm${error}}}" if table.n[i, j] > 1 else "")
+    text = f"({text})" if is_incomplete(table, i, j) else text
+    mark = escape(table.converged[i][j].mark)
+    return text + (f"\\rlap{{\\smash{{{mark}}}}}" if mark else "")
 
 
-def _fractions(table: ScoreTable, i: int, j: int) -> str:
-    """Return `` (17/20)`` if splits are missing, and the counts of converged splits if some have not converged."""
-    n, plan, converged = int(table.n[i, j]), int(table.plan[i]), table.converged[i][j]
-    parts = [f"{n}/{plan}"] if shortfall(table, i, j) else []
-    parts += [converged.shortfall] if n and converged.shortfall else []
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _ampersands(words: Sequence[str]) -> str:
-    return " & ".join(escape(word) for word in words) + " \\\\"
+def _ampersands(words: Iterable[str]) -> str:
+    return " & ".join(words) + " \\\\"

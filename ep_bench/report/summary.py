@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ep_bench.convergence import DAGGER, ConvergedSplits
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import significance
 from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, same_data
 from ep_bench.report.scores import TARGET, Score
@@ -64,12 +64,6 @@ class ScoreTable:
         best = np.take_along_axis(self.mean, self.best[:, None], axis=1)
         equal = np.isclose(self.mean, best, rtol=ROUNDING, atol=0.0)
         return np.asarray(equal & self.complete & (self.best[:, None] >= 0))
-
-    @cached_property
-    def is_bold(self) -> NDArray[np.bool_]:
-        """Return which entries (D, M) are printed in bold: the best ones, unless a split has not converged."""
-        settled = [[splits.mark != DAGGER for splits in row] for row in self.converged]
-        return np.asarray(self.is_best & np.array(settled, dtype=bool).reshape(self.mean.shape))
 
     @cached_property
     def is_alone(self) -> NDArray[np.bool_]:

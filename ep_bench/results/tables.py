@@ -1,4 +1,4 @@
-"""Tables of results: ``results.csv`` and ``superseded.csv``, with one row per cell."""
+"""The table ``results.csv``, with one row per cell."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -52,7 +52,7 @@ class Progress(AbstractContextManager["Progress"]):
         if not self._quiet and self._stream.isatty():
             self._live = live_bar(self._stream)
             self._live.start()
-            self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="", running="")
+            self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
         return self
 
     def __exit__(
@@ -65,7 +65,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Note a cell that is sent to a worker, and show the cells that run."""
         self._running[job.cell.key] = self._place(vars(job.cell), job.cell.factors)
         if self._live is not None:
-            self._live.update(self._bar, running=self._names())
+            self._live.update(self._bar, description=self._names(), left=self._left())
         elif not self._quiet and not self._announced and len(self._running) >= min(self._jobs or 1, self._total):
             self._announced = True
             self._print(f"{self._counts()}, {self._left()}: {self._names()}")
@@ -98,7 +98,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._live is not None:
             done_work = self._total_work - sum(self._work.values())
             self._live.update(
-                self._bar, completed=done_work, counts=self._counts(), left=self._left(), running=self._names()
+                self._bar, completed=done_work, counts=self._counts(), left=self._left(), description=self._names()
             )
         elif is_due(self._last_line, self._started) or self._done == self._total:
             self._last_line = time.monotonic()
@@ -119,7 +119,8 @@ class Progress(AbstractContextManager["Progress"]):
         return f"{place}, seed {factors['seed']}" if self._seeds else place
 
     def _counts(self) -> str:
-        running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
+        shown = self._jobs is not None and self._live is None  # the live display has the names of those that run
+        running = f", {min(self._jobs or 0, self._total - self._done)} running" if shown else ""
         return f"{self._done}/{self._total} {self._unit}, {self._failed} not ok{running}"
 
     def _names(self) -> str:
@@ -158,16 +159,21 @@ def clock(seconds: float) -> str:
 
 
 def live_bar(stream: TextIO) -> Any:
-    """Return a live line with a bar, and the fields ``counts``, ``left`` and ``running``."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    """Return a live display: a bar with the fields ``counts`` and ``left``, and below it what runs, its description."""
+    from rich.console import Console, RenderableType
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class BarAndNames(RichProgress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield from super().get_renderables()
+            for task in self.tasks:
+                yield Text(task.description, "dim")
 
     columns = (
-        BarColumn(bar_width=30, complete_style="cyan", finished_style="green"),
-        TextColumn("{task.fields[counts]}"),
-        TimeElapsedColumn(),
+        BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+        TextColumn("{task.fields[counts]}", style="bold"),
         TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[running]}", style="dim", markup=False),
     )
-    return RichProgress(*columns, console=Console(file=stream), transient=False)
+    return BarAndNames(*columns, console=Console(file=stream), transient=True, expand=True)

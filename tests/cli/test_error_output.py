@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from ep_bench.cli.output.text import error_lines
+from ep_bench.cli.output.text import error_items
 from ep_bench.errors import UserError
+from tests.commands import lines_of
+
+
+def error_lines(error):
+    """Return the lines of an error message."""
+    return lines_of(error_items(error))
 
 
 def test_the_suggestion_comes_before_the_list_and_a_caret_below_the_word(tmp_path):

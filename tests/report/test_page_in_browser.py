@@ -10,7 +10,8 @@ import shutil
 
 import pytest
 
-from ep_bench.report import build
+from ep_bench.plotting.page import Section, Table, item
+from ep_bench.report import build, render_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -210,3 +211,24 @@ def test_on_a_phone_only_tables_scroll_sideways_and_no_text_is_tiny(open_page):
         "(() => { const c = document.getElementById('time-chart'); return c.getBoundingClientRect().width / 760 })()"
     )
     assert 11.5 * scale >= 9.0
+
+
+def test_menus_filter_the_rows_of_a_table_and_of_its_csv(browser, tmp_path):
+    rows = [["a", item("1.0 ± 0.2†", 1.0)], ["b", item("38 ms", 0.038)]]
+    table = Table(["paper", "score"], rows, filters=["paper"])
+    (tmp_path / "page.html").write_text(
+        render_html.page("t", "s", [Section("s", "S", tables=[table])]), encoding="utf-8"
+    )
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri(), timeout=SECONDS)
+
+    def csv():
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV").click()
+        return download.value.path().read_text(encoding="utf-8")
+
+    assert csv() == "paper,score,score standard error\na,1,0.2\nb,0.038,\n"
+    page.get_by_label("paper", exact=True).select_option("b")
+    assert page.get_by_role("status").inner_text() == "1 row"
+    assert csv() == "paper,score\nb,0.038\n"
+    page.close()

@@ -64,7 +64,7 @@ def test_the_split_scheme_decides(tmp_path, make_study, scheme, p, name):
     table = summary.score_table(merged, BY_NAME["rmse"])
     assert table.p[0, 0] == pytest.approx(p, rel=0.02)
     assert table.equal[0].tolist() == [p > 0.05, False]
-    assert f"Test against the best: {name}" in tables.caption(table)
+    assert f"not distinguished from it by the {name}" in tables.caption(table)
 
 
 def test_only_complete_entries_are_compared():

@@ -10,7 +10,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from ep_bench.report import merge, summary
+from ep_bench.report import build, merge, summary
 from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
 
@@ -51,16 +51,21 @@ def entries(text):
 def test_markdown_marks_entries(table):
     text = tables.markdown(*table)
     found = entries(text)
-    partial = found["boston"]["50% a_b"]
-    assert re.fullmatch(r"\(\d.* ± .*; 17 of 20 splits\)", partial)  # lowest, but incomplete
-    assert list(found["boston"])[-1] == "50% a_b"  # not ranked
-    assert re.fullmatch(r"[\d.]+ ± [\d.]+† \(0 of 3 converged, 3 not\)", found["my_set"]["α & β"])
-    bold = [sum(entry.startswith("**") for entry in row.values()) for row in list(found.values())[:2]]
-    assert bold == [1, 0]  # the best mean on my_set has a dagger
-    assert list(found)[-1] == "average rank (2 data sets)"
-    assert found["average rank (2 data sets)"]["50% a_b"] == ""
-    assert "ddof 0" in text
-    assert "Bold: the best mean of the complete entries" in text
+    assert list(found)[-1] == "50% a_b"  # not ranked
+    assert found["50% a_b"]["rank"] == "–"
+    assert re.fullmatch(r"\([\d.]+ ± [\d.]+\)", found["50% a_b"]["boston"])  # lowest, but incomplete
+    assert re.fullmatch(r"\*\*[\d.]+ ± [\d.]+†\*\*", found["α & β"]["my_set"])  # the best mean, though not converged
+    for dataset in ("boston", "my_set"):
+        assert sum(row[dataset].startswith("**") for row in found.values()) == 1
+
+
+def test_the_caption_has_three_sentences(table):
+    caption = tables.paper_caption(*table, "underlined")
+    first, second, third = caption.split(". ")
+    assert first.startswith("RMSE (units of the target, lower is better) of 4 methods on 2 data sets, sorted by")
+    assert second == "Mean ± standard error over 20 test splits"
+    assert third.startswith("Bold: best mean; underlined: not distinguished from it by the ")
+    assert third.endswith("†: not converged on some splits; in parentheses: some splits are missing.")
 
 
 def test_ranks_on_few_data_sets_have_no_standard_error(table, tmp_path, make_study):
@@ -83,14 +88,15 @@ def test_csv_holds_every_cell_in_full(table):
 def test_latex_is_plain_and_balanced(table):
     text = tables.latex(*table)
     assert text.count("\\begin{") == text.count("\\end{")
-    assert text.count("\\toprule") == text.count("\\bottomrule")
+    assert text.count("\\begin{tabular}") == text.count("\\toprule") == text.count("\\bottomrule") == 1
     assert r"50\% a\_b" in text
     assert r"$\alpha$ \& $\beta$" in text
-    assert re.search(r"\\textcolor\{gray\}\{\(.* \(17/20\)\)\}", text)
-    assert "(0 of 3 converged, 3 not)" in text
-    assert text.count("\\textbf{") == 1  # the other best mean has a dagger
-    columns = [len(spec) for spec in re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)]
-    assert sum(columns) - len(columns) == len(AWKWARD)
+    assert re.search(r"& \(\d", text)
+    assert r"\rlap{\smash{$^\dagger$}}" in text
+    assert text.count("\\textbf{") == 2
+    rows = re.search(r"\\midrule\n(.*)\n\\bottomrule", text, re.DOTALL).group(1).splitlines()
+    assert len(rows) == len(AWKWARD)
+    assert {len(re.split(r"(?<!\\)&", row)) for row in rows} == {2 + 2}  # method, rank, data sets
 
 
 def test_every_special_letter_is_escaped():
@@ -124,3 +130,11 @@ def test_numbers_that_need_an_exponent(value, places, text):
 
 def test_markdown_has_no_markup_of_labels() -> None:
     assert tables.plain_markdown("<img src=x> & &lt; [x](y)") == "&lt;img src=x> & &amp;lt; [x]\\(y)"
+
+
+def test_rows_and_columns_choose_what_the_files_have(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["pbp", "gp", "vi"], ["boston", "yacht"], 20)
+    build([folder], rows=["p*", "gp"], columns=["yacht"])
+    found = entries((folder / "report/tables/rmse.md").read_text())
+    assert {name: list(row) for name, row in found.items()} == {name: ["yacht"] for name in ("pbp", "gp")}
+    assert "boston" in (folder / "report/report.html").read_text()

@@ -11,12 +11,13 @@ import pytest
 
 from ep_bench import published, report
 from ep_bench.cli.output.check import check_folders
-from ep_bench.cli.output.study import status_lines
+from ep_bench.cli.output.study import status_items
 from ep_bench.report import merge, summary
 from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import missing_cells
 from ep_bench.results import store
+from tests.commands import lines_of
 from tests.report.synthetic import make_study
 
 POINTS = "no log-likelihood: the method gives points only"
@@ -51,13 +52,10 @@ def written(folder: Path) -> dict[str, str]:
 
 
 def test_tables_have_a_dash(written: dict[str, str]) -> None:
-    lines = written["ll.md"].splitlines()
-    head, boston = (next(line for line in lines if line.startswith(f"| {first}")) for first in ("data set", "boston"))
-    names, cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in (head, boston))
-    assert names[3:] == ["line", "forest"]  # without a rank
-    assert cells[3] == cells[4] == "–"
-    assert "±" in cells[1]
-    assert "±" in cells[2]
+    rows = [line.strip("| ").split(" | ") for line in written["ll.md"].splitlines() if line.startswith("|")]
+    assert [row[0] for row in rows[-2:]] == ["line", "forest"]  # without a rank
+    assert all(entry == "–" for row in rows[-2:] for entry in row[1:])
+    assert all("±" in entry for entry in rows[2][2:])
     assert " & -- & --" in written["ll.tex"]
     assert "(0/5)" not in written["ll.tex"]
     for text in written.values():
@@ -74,7 +72,8 @@ def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> Non
     assert table is not None
     assert tables.shortfall(table, 0, table.methods.index("line")) == ""
     assert "of 5 splits" not in written["ll.md"]
-    lines, complete = status_lines(folder)
+    items, complete = status_items(folder)
+    lines = lines_of(items)
     assert complete
     assert "60 ok" in lines[0]
 
@@ -108,7 +107,7 @@ def test_the_check_reports_incomplete(folder: Path) -> None:
     assert len(line)
     assert set(line["verdict"]) == {"incomplete"}
     assert line["reason"].str.contains("without a score").all()
-    text, _ = check_folders([folder], (), folder / "check.csv")
+    text = lines_of(check_folders([folder], (), folder / "check.csv")[0])
     assert not re.search(r"\bnan\b", "\n".join(text))
 
 

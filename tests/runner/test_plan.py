@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import load_results, methods
-from ep_bench.cli.output.study import plan_lines, status_lines
+from ep_bench.cli.output.study import plan_items, status_items
 from ep_bench.data import load_dataset, make_splits
 from ep_bench.errors import UserError
 from ep_bench.results import store
@@ -17,6 +17,7 @@ from ep_bench.runner import plan as planning
 from ep_bench.runner.earlier_results import differences, training_points
 from ep_bench.runner.plan import Plan, cell_seed
 from ep_bench.types import DatasetInfo, SplitScheme
+from tests.commands import lines_of
 from tests.finished import finish
 from tests.runner.support import plan_of
 
@@ -48,11 +49,12 @@ def test_cells_left_out_are_not_planned_and_the_others_do_not_change(tmp_path: P
     places = {(cell.job.cell.method, cell.job.cell.dataset) for cell in plan.cells}
     assert places == {("PBP", "friedman1"), ("constant", "diabetes"), ("constant", "friedman1")}
     assert {cell.job.cell.key for cell in plan.cells} < whole
-    assert "left out: PBP on diabetes: takes a week" in plan_lines(plan, 1)
+    assert "left out: PBP on diabetes: takes a week" in lines_of(plan_items(plan, 1))
     finish(plan)
-    lines, complete = status_lines(tmp_path / "results" / "s")
+    items, complete = status_items(tmp_path / "results" / "s")
+    lines = lines_of(items)
     assert complete
-    assert "  left out: PBP on diabetes: takes a week" in lines
+    assert "    left out: PBP on diabetes: takes a week" in lines
     everything = [
         f"  - {{method: {method}, dataset: {d}, reason: r}}\n"
         for method in ("pbp", "constant")
@@ -297,9 +299,10 @@ def test_further_seeds_add_cells_and_the_cells_of_the_first_seed_do_not_change(t
     stored = store.read_intact(three.folder)
     assert (len(stored.rows), len(stored.further_seeds)) == (8, 16)
     assert len(load_results(three.folder)) == 24
-    lines, complete = status_lines(three.folder)
+    items, complete = status_items(three.folder)
+    lines = lines_of(items)
     assert (lines[0], complete) == ("s: 24 cells: 24 ok", True)
-    assert "PBP       6         6" in lines
+    assert ["PBP", "6", "6"] in [line.split() for line in lines]
     assert states(plan_of(tmp_path, STUDY)) == {"done"}
 
 

@@ -29,7 +29,7 @@ from ep_bench.runner.jobs import BasePlan, Job
 from ep_bench.runner.run import RunOptions, RunOutcome
 from ep_bench.runner.verify import Sample, StoredCell, Verification, verify
 from ep_bench.types import Record
-from tests.commands import ep_bench
+from tests.commands import ep_bench, lines_of
 
 STUDY = """
 study: s
@@ -455,11 +455,13 @@ def test_what_an_experiment_computes_from_times_is_not_compared(monkeypatch: pyt
 
 def test_each_cell_has_one_line_and_long_tables_are_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alter(folder, lambda row: row.update(rmse=row["rmse"] * 1.01, ll=row["ll"] - 0.01))
-    lines, equal = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    items, equal = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    lines = lines_of(items)
     assert equal is False
     assert sum(" diabetes " in line for line in lines) == 6
     monkeypatch.setattr(output, "_SHOWN", 4)
-    lines, _ = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    items, _ = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    lines = lines_of(items)
     assert "... and 2 more" in lines
 
 

@@ -7,11 +7,14 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from ep_bench.processes.output_streams import print_line
+
+if TYPE_CHECKING:
+    from ep_bench.cli.output.text import Item
 
 FOLDER = click.Path(path_type=Path)
 EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -29,13 +32,16 @@ select_option = click.option(
 folders_argument = click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
 
 
-def echo_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines as they are produced; those on stderr end no command if nothing reads them."""
-    for line in lines:
-        if err:
-            print_line(line, sys.stderr)
-        else:
-            click.echo(line)
+def echo(items: Iterable[Item], *, err: bool = False) -> None:
+    """Print items as they are produced, wrapped to the terminal; those on stderr need no reader."""
+    from ep_bench.cli.output.text import printed
+
+    for item in items:
+        for line in printed(item, sys.stderr if err else sys.stdout):
+            if err:
+                print_line(line, sys.stderr)
+            else:
+                click.echo(line)
 
 
 @contextlib.contextmanager

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_USAGE, echo_lines
+from ep_bench.cli.commands.common import EXIT_USAGE, echo
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ep_bench.cli.output.text import Columns
     from ep_bench.data.cards import Card
+
+_SHORT = 30  # characters; a list with longer items has one line per item
 
 
 @click.group()
@@ -23,14 +28,14 @@ def data_list() -> None:
     """List the data sets and where they are found on this machine."""
     from ep_bench import data as package
 
-    echo_lines(dataset_lines([package.card(name) for name in package.names()]))
+    echo([dataset_table([package.card(name) for name in package.names()])])
 
 
 @data.command("show")
 @click.argument("name")
 def data_show(name: str) -> None:
     """Show the card of a data set: source, licence, citation, peculiarities, checksum."""
-    echo_lines(card_lines(name))
+    echo([card_fields(name)])
 
 
 @data.command("fetch")
@@ -44,7 +49,7 @@ def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     if not names and not everything:
         raise click.UsageError("name the data sets to fetch, or use --all")
     wanted = [name for name in package.names() if not package.card(name).embedded] if everything else list(names)
-    echo_lines(str(item) for item in package.fetch(wanted, progress=not quiet))
+    echo(str(item) for item in package.fetch(wanted, progress=not quiet))
 
 
 @data.command("verify")
@@ -57,27 +62,21 @@ def data_verify(names: tuple[str, ...]) -> int:
     from ep_bench import data as package
 
     found = package.verify(list(names) or list(package.names()))
-    echo_lines(f"{name:<17} {state:<9} {detail}" for name, state, detail in found)
+    echo(f"{name:<17} {state:<9} {detail}" for name, state, detail in found)
 
-    def is_wrong(name: str, state: str) -> bool:
-        return state in {"changed", "card"} or (
-            state == "missing" and (name in names or package.card(name).sha256 is not None)
-        )
-
-    return EXIT_USAGE if any(is_wrong(name, state) for name, state, _ in found) else 0
+    missing = [name for name, state, _ in found if state == "missing"]
+    wrong = any(name in names or package.card(name).sha256 is not None for name in missing)
+    return EXIT_USAGE if wrong or {"changed", "card"} & {state for _, state, _ in found} else 0
 
 
-def dataset_lines(cards: Iterable[Card]) -> list[str]:
-    """Return one line per data set: those of the cards, and those of plugins.
-
-    A terminal that is too narrow for the titles gets only the remarks on plugins.
-    """
+def dataset_table(cards: Iterable[Card]) -> Columns:
+    """Return one row per data set: those of the cards, and those of plugins."""
     from ep_bench import data as package
     from ep_bench import plugins
-    from ep_bench.cli.output.text import columns, terminal_width
+    from ep_bench.cli.output.text import Columns
     from ep_bench.data.cards import card_names
 
-    rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
+    rows: list[tuple[str, ...]] = [("name", "points", "inputs", "classes", "splits", "where", "title")]
     for card in cards:
         classes = str(len(card.classes) or "")
         rows.append(
@@ -85,18 +84,21 @@ def dataset_lines(cards: Iterable[Card]) -> list[str]:
         )
     # Plugins are not loaded, because a broken or slow one would affect the whole list.
     rows += [(name, "", "", "", "", "plugin", text) for name, text in plugins.described(plugins.DATASETS, card_names())]
-    lines = columns(rows)
-    if max(map(len, lines)) <= terminal_width():
-        return lines
-    return columns([(*row[:-1], row[-1] if row[-2] == "plugin" else "") for row in rows])
+    return Columns(rows, drop=["title"])
 
 
-def card_lines(name: str) -> list[str]:
-    """Return the card of a data set, one field per line."""
+def card_fields(name: str) -> Table:
+    """Return the card of a data set, one field per row."""
     from ep_bench import data as package
-    from ep_bench.cli.output.text import field_lines
+    from ep_bench.cli.output.text import fields
 
-    fields = package.card(name).model_dump(mode="json")
-    return [
-        line for key, value in fields.items() if value not in (None, [], {}, "") for line in field_lines(key, value)
-    ]
+    card = package.card(name).model_dump(mode="json")
+    return fields([(key, _text(value)) for key, value in card.items() if value not in (None, [], {}, "")])
+
+
+def _text(value: Any) -> str:
+    """Return a value of a card; a list with long items has one line per item."""
+    if not isinstance(value, list):
+        return str(value)
+    items = list(map(str, value))
+    return ("\n" if max(map(len, items)) > _SHORT else ", ").join(items)

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from ep_bench.cli.commands.common import echo_lines
+from ep_bench.cli.commands.common import echo
 
 
 @click.command()
@@ -15,17 +15,12 @@ def doctor() -> None:
 
     Versions, BLAS and threads, cores, data sets found, and folders.
     """
-    echo_lines(doctor_lines())
-
-
-def doctor_lines() -> list[str]:
-    """Return versions, BLAS and threads, cores, data sets and folders of this machine."""
     import numba
     import scipy.linalg  # noqa: F401 loads BLAS, which is then listed
     from threadpoolctl import threadpool_info
 
     from ep_bench import data
-    from ep_bench.cli.output.text import columns
+    from ep_bench.cli.output.text import fields
     from ep_bench.errors import UserError
     from ep_bench.results.provenance import environment
 
@@ -51,7 +46,7 @@ def doctor_lines() -> list[str]:
         ("data absent", ", ".join(absent) or "none"),
         *_plugin_lines(),
     ]
-    return columns(rows)
+    echo([fields(rows)])
 
 
 def _plugin_lines() -> list[tuple[str, str]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
-from itertools import zip_longest
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_USAGE, echo_lines
+from ep_bench.cli.commands.common import EXIT_USAGE, echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ep_bench.options import Option
+    from ep_bench.cli.output.text import Columns, Item
     from ep_bench.types import Task
 
 _COMMON = {
@@ -31,14 +30,14 @@ def methods() -> None:
 @methods.command("list")
 def methods_list() -> None:
     """List the methods of the registry and of installed plugins."""
-    echo_lines(method_list_lines())
+    echo([method_table()])
 
 
 @methods.command("show")
 @click.argument("name")
 def methods_show(name: str) -> None:
     """Show the options of a method, with their defaults and the source of each default."""
-    echo_lines(method_lines(name))
+    echo(method_items(name))
 
 
 @methods.command("test")
@@ -76,7 +75,7 @@ def methods_test(
     from ep_bench.conformance.output import list_lines
 
     if listed:
-        echo_lines(list_lines())
+        echo(list_lines())
         return 0
     if target is None:
         raise click.UsageError("name a TARGET, or use --list")
@@ -93,7 +92,7 @@ def _test_method(target: str, options: Sequence[str], seconds: float, task: Task
     for outcome in examine(target, _parse_options(options), Path.cwd(), seconds, task):
         outcomes.append(outcome)
         if not quiet or outcome.findings:
-            echo_lines(outcome_lines(outcome))
+            echo(outcome_lines(outcome))
     click.echo(summary(target, outcomes, time.monotonic() - started))
     return EXIT_USAGE if any(outcome.status == "FAULT" for outcome in outcomes) else 0
 
@@ -111,28 +110,20 @@ def _parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def method_list_lines() -> list[str]:
-    """Return a table of the methods with title, tasks and paper; the package and reference of a plugin.
-
-    The papers are left out on a terminal that is too narrow for them.
-    """
+def method_table() -> Columns:
+    """Return a table of the methods with title, tasks and paper; the package and reference of a plugin."""
     from ep_bench import methods as registry
     from ep_bench import plugins
-    from ep_bench.cli.output.text import columns, terminal_width
+    from ep_bench.cli.output.text import Columns
 
     found = [registry.get(name) for name in registry.REGISTRY]
-    rows = [(name, one.title, _tasks(one.tasks), one.paper) for name, one in zip(registry.REGISTRY, found, strict=True)]
-    rows += [(name, about, "", "") for name, about in plugins.described(plugins.METHODS, registry.REGISTRY)]
-    lines = columns([("name", "method", "task", "paper"), *rows])
-    narrow = terminal_width() < max(map(len, lines))
-    return columns([("name", "method", "task"), *(row[:3] for row in rows)]) if narrow else lines
+    tasks = ["both" if len(one.tasks) > 1 else one.tasks[0] for one in found]
+    rows = [(name, task, one.title, one.paper) for name, task, one in zip(registry.REGISTRY, tasks, found, strict=True)]
+    rows += [(name, "", about, "") for name, about in plugins.described(plugins.METHODS, registry.REGISTRY)]
+    return Columns([("name", "task", "method", "paper"), *rows], drop=["paper", "task"])
 
 
-def _tasks(tasks: Sequence[str]) -> str:
-    return "both" if len(tasks) > 1 else tasks[0]
-
-
-def method_lines(name: str) -> list[str]:
+def method_items(name: str) -> list[Item]:
     """Return the options of a method with defaults, allowed values and sources, and its documentation.
 
     ``name`` is in the registry, or is a plugin or an external class.
@@ -140,45 +131,36 @@ def method_lines(name: str) -> list[str]:
     from ep_bench import adapters
     from ep_bench import methods as registry
     from ep_bench.cli.output.study import space_text
-    from ep_bench.cli.output.text import field_lines
+    from ep_bench.cli.output.text import fields, indented
     from ep_bench.estimator import COMMON_OPTIONS
     from ep_bench.options import Option, table, written
     from ep_bench.spec import read_space
 
     if adapters.is_target(name):
-        return _target_lines(name)
+        return _target_items(name)
     method, plugin = registry.get(name), registry.plugin(name)
-    lines = [
-        f"{name}: {method.title}",
-        f"  {method.paper}",
-        f"  version {method.version}; {', '.join(method.tasks)}",
-        *([f"  of {plugin}: {plugin.reference}"] if plugin else []),
-        "",
-    ]
+    about = [method.paper, f"version {method.version}; {', '.join(method.tasks)}"]
+    about += [f"of {plugin}: {plugin.reference}"] if plugin else []
     common = [Option(key, written(value), "true or false", _COMMON[key]) for key, value in COMMON_OPTIONS.items()]
-    lines += _option_lines([*table(method.config), *common])
+    options = fields(
+        [
+            (f"{option.name}: {option.default}".rstrip(), f"{option.takes}\n{option.description}")
+            for option in [*table(method.config), *common]
+        ]
+    )
+    items: list[Item] = [f"{name}: {method.title}", *(indented(text, 2) for text in about), "", options]
     if method.space:
         space, _ = read_space(method.space, lambda *_: [])
-        lines += ["", *field_lines("tune searches", space_text(space))]
-    doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
-    return [*lines, "", *doc.splitlines()]
+        items += ["", fields([("tune searches", space_text(space))])]
+    return [*items, "", _documentation(inspect.getmodule(method.fit))]
 
 
-def _option_lines(options: Sequence[Option]) -> list[str]:
-    """Return each option with its default and, in a second column, its allowed values; the description is below."""
-    from ep_bench.cli.output.text import MIN_WIDTH, paragraph, width
-
-    heads = [f"{option.name}: {option.default}".rstrip() for option in options]
-    column = max(map(len, heads)) + 2
-    lines = []
-    for head, option in zip(heads, options, strict=True):
-        allowed = textwrap.wrap(option.takes, max(width() - column, MIN_WIDTH)) or [""]
-        lines += [f"{first:{column}}{part}".rstrip() for first, part in zip_longest([head], allowed, fillvalue="")]
-        lines += paragraph(option.description, "    ")
-    return lines
+def _documentation(of: object) -> str:
+    """Return a docstring whose paragraphs are one line each: a long line continues on the next one."""
+    return re.sub(r"(?<=.{85})\n(?=\S)(?!Deviation)", " ", inspect.getdoc(of) or "")
 
 
-def _target_lines(use: str) -> list[str]:
+def _target_items(use: str) -> list[Item]:
     """Return the package or version of an external class, its parameters with defaults, and its documentation."""
     from ep_bench import adapters
     from ep_bench import methods as registry
@@ -191,4 +173,4 @@ def _target_lines(use: str) -> list[str]:
     for key, default in (known or {}).items():
         lines.append(key if default is inspect.Parameter.empty else f"{key}: {default}")
     lines += ["any keyword"] if known is None else []
-    return [*lines, f"{adapters.STANDARDIZE}: False", "", *(inspect.getdoc(target) or "").splitlines()]
+    return [*lines, f"{adapters.STANDARDIZE}: False", "", _documentation(target)]

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, folders_argument, select_option
+from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo, folders_argument, select_option
 
 
 @click.command()
 @folders_argument
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
 @select_option
+@click.option(
+    "--rows", multiple=True, metavar="GLOB", help="Methods of the tables in files. Repeatable.  [default: all]"
+)
+@click.option("--columns", multiple=True, metavar="GLOB", help="Data sets of these tables. Repeatable.  [default: all]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
 @click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for large reports.")
-def report(folders: tuple[Path, ...], out: Path | None, select: tuple[str, ...], pdf: bool, all_figures: bool) -> int:
+def report(folders: tuple[Path, ...], out: Path | None, all_figures: bool, **options: Any) -> int:
     """Write report.html, tables and figures.
 
     Several results folders are merged into one report, which is also written as index.html. With --select, the report
-    is that of the matching cells, as if no others were planned, and needs --out.
+    is that of the matching cells, as if no others were planned, and needs --out. With --rows and --columns, only the
+    score tables in Markdown and LaTeX are those of some methods and data sets, with ranks and marks among these.
     """
-    from ep_bench import report as package
+    from ep_bench.report import build
 
-    shown = all_figures or None  # None: only for a single study
-    written = package.build(
-        folders,
-        out,
-        pdf=pdf,
-        all_figures=shown,
-        select=select,
-        log=lambda note: echo_lines([f"note: {note}"], err=True),
-    )
+    def log(note: str) -> None:
+        echo([f"note: {note}"], err=True)
+
+    written = build(folders, out, all_figures=all_figures or None, log=log, **options)  # None: only for a single study
     page = next((path for path in written if path.name == "report.html"), written[-1])
-    click.echo(f"{len(written)} files written; open {page}")
+    echo([f"{len(written)} files written; open {page}"])
     return 0
 
 
@@ -57,9 +58,10 @@ def check(
     claims: Path | None,
     out: Path | None,
 ) -> int:
-    """Compare results with published numbers and claims of the papers, and print the worst first.
+    """Compare results with published numbers and claims.
 
-    Several results folders are merged, and each published number counts once. Files are then written with --out only.
+    Prints the worst first, with the reasons of each verdict below it. Several results folders are merged, and each
+    published number counts once. Files are then written with --out only.
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
@@ -69,7 +71,7 @@ def check(
     from ep_bench.published.claims import FILE
 
     lines, reproduced = check_folders(folders, against, out, summary=summary, every=every, claims=claims or FILE)
-    echo_lines(lines)
+    echo(lines)
     return 0 if reproduced else EXIT_REGRESSION
 
 
@@ -93,7 +95,7 @@ def serve(folder: Path, port: int) -> None:
     handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
-        echo_lines([*(address + quote(page) for page in pages), "Press Ctrl-C to stop."])
+        echo([*(address + quote(page) for page in pages), "Press Ctrl-C to stop."])
         try:
             server.serve_forever()
         except KeyboardInterrupt:

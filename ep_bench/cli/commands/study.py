@@ -14,7 +14,7 @@ import click
 from ep_bench.cli.commands.common import (
     EXIT_CELLS,
     FOLDER,
-    echo_lines,
+    echo,
     interrupted_by,
     results_option,
     select_option,
@@ -23,6 +23,9 @@ from ep_bench.cli.commands.common import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ep_bench.cli.output.text import Item
+    from ep_bench.runner.jobs import BasePlan
+    from ep_bench.runner.run import RunOutcome
     from ep_bench.spec import Study
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -65,52 +68,60 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
     """
     if options["scheduler"] is not None and options["backend"] != "dask":
         raise click.UsageError("--scheduler requires --backend dask")
-    return _run(_read_study(study), results, select, quiet=quiet, **options)
-
-
-def _read_study(study: str) -> Study:
-    from ep_bench.catalogue import InstalledCatalogue
-    from ep_bench.spec import read_study
-
-    return read_study(study, InstalledCatalogue())
-
-
-def _run(study: Study, results: Path, select: Sequence[str], **options: Any) -> int:
-    from ep_bench.cli.output.scores import score_lines
-    from ep_bench.runner.plan import make_plan
-    from ep_bench.runner.progress import clock
     from ep_bench.runner.run import RunOptions, run_plan
 
-    whole = make_plan(study, results)
-    plan = whole.select(select) if select else whole
-    echo_lines(whole.warnings(), err=True)
-    started = time.monotonic()
+    plan, started = _make_plan(study, results, select), time.monotonic()
     with interrupted_by(signal.SIGTERM):
-        outcome = run_plan(plan, RunOptions(**options))
-    if not options["quiet"]:
-        counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
-        echo_lines(
-            f"{study.name}: {n} cells taken over from {folder}, not computed again"
-            for folder, n in outcome.taken.items()
-        )
-        if options["stored_only"] and not outcome.statuses["ok"]:
-            echo_lines([f"no other study below {results} has a finished cell of {study.name}"], err=True)
-        spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
-        table = plan.folder / plan.table
-        place = table if table.exists() else plan.folder  # an experiment has its results when all parts are finished
-        click.echo(f"{study.name}: {outcome.ran} {plan.unit} run; {counts}{spent} -> {place}")
-        if study.experiment is None:
-            echo_lines(score_lines(plan.folder))
-        if outcome.complete and table.exists():
-            click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
-        if outcome.ran:
-            echo_lines(_untested(study))
-        if outcome.stopped:
-            echo_lines([f"stopped: one of the {plan.unit} is not ok; the same command continues"], err=True)
-        elif not outcome.complete and not options["stored_only"]:
-            listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the {plan.unit} that are not ok"
-            echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
-    return 0 if outcome.complete or options["stored_only"] else EXIT_CELLS
+        outcome = run_plan(plan, RunOptions(quiet=quiet, **options))
+    only_stored = options["stored_only"]
+    if not quiet:
+        echo(_found(plan, outcome, time.monotonic() - started))
+        if only_stored and not outcome.statuses["ok"]:
+            echo([f"no other study below {results} has a finished cell of {plan.study.name}"], err=True)
+        elif not only_stored:
+            echo(_next_step(plan, outcome), err=True)
+    return 0 if outcome.complete or only_stored else EXIT_CELLS
+
+
+def _make_plan(study: str, results: Path, select: Sequence[str]) -> BasePlan:
+    """Return the plan of the selected cells, and print the warnings about the study."""
+    from ep_bench.catalogue import InstalledCatalogue
+    from ep_bench.runner.plan import make_plan
+    from ep_bench.spec import read_study
+
+    whole = make_plan(read_study(study, InstalledCatalogue()), results)
+    plan = whole.select(select) if select else whole
+    echo(whole.warnings(), err=True)
+    return plan
+
+
+def _found(plan: BasePlan, outcome: RunOutcome, seconds: float) -> Iterator[Item]:
+    """Yield what was run, the scores, and what to do with them after a complete run."""
+    from ep_bench.cli.output.scores import score_table
+    from ep_bench.runner.progress import clock
+
+    name, counts = plan.study.name, ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
+    for folder, n in outcome.taken.items():
+        yield f"{name}: {n} cells taken over from {folder}, not computed again"
+    spent = f" in {clock(seconds)}" if outcome.ran else ""
+    table = plan.folder / plan.table
+    place = table if table.exists() else plan.folder  # an experiment has its results when all parts are finished
+    yield f"{name}: {outcome.ran} {plan.unit} run; {counts}{spent} -> {place}"
+    if plan.study.experiment is None:
+        yield from score_table(plan.folder)
+    if outcome.ran and outcome.complete and table.exists():
+        yield f"next: ep-bench report {shlex.quote(str(plan.folder))}"
+    if outcome.ran and not outcome.complete:
+        yield from _untested(plan.study)
+
+
+def _next_step(plan: BasePlan, outcome: RunOutcome) -> Iterator[str]:
+    """Yield what to do after a run that is not complete."""
+    if outcome.stopped:
+        yield f"stopped: one of the {plan.unit} is not ok; the same command continues"
+    elif not outcome.complete:
+        listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the {plan.unit} that are not ok"
+        yield f"{listed}; --retry-failed runs them again"
 
 
 def _untested(study: Study) -> Iterator[str]:
@@ -135,15 +146,9 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
 
     STUDY is a YAML file, or the name of a study that is shipped with the package, such as pbp_table1.
     """
-    from ep_bench.cli.output.study import plan_lines
-    from ep_bench.runner.plan import make_plan
+    from ep_bench.cli.output.study import plan_items
 
-    whole = make_plan(_read_study(study), results)
-    chosen = whole.select(select) if select else whole
-    echo_lines(whole.warnings(), err=True)
-    absent = "warning: `{0}`: no data file found; run `ep-bench data fetch {0}` before `run`"
-    echo_lines(map(absent.format, chosen.absent()), err=True)
-    echo_lines(plan_lines(chosen, jobs, cells=cells))
+    echo(plan_items(_make_plan(study, results, select), jobs, cells=cells))
     return 0
 
 
@@ -154,8 +159,8 @@ def status(folder: Path) -> int:
 
     Lists cells that are not ok or missing. Exits with status 3 if there are any.
     """
-    from ep_bench.cli.output.study import status_lines
+    from ep_bench.cli.output.study import status_items
 
-    lines, complete = status_lines(folder)
-    echo_lines(lines)
+    items, complete = status_items(folder)
+    echo(items)
     return 0 if complete else EXIT_CELLS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_REGRESSION, echo_lines, folders_argument, select_option
+from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_REGRESSION, echo, folders_argument, select_option
 from ep_bench.cli.commands.study import jobs_option
 
 _CELLS = 10  # cells per folder without --cells, --budget and --all
@@ -25,7 +25,7 @@ def verify(
     folders: tuple[Path, ...], cells: int | None, every: bool, budget: float | None, seed: int | None,
     select: tuple[str, ...], jobs: int,
 ) -> int:  # fmt: skip
-    """Compute stored cells of the results folders DIR again, and compare them with the stored rows.
+    """Compute stored cells again, and compare scores.
 
     The choice of cells is random; cheap cells are more probable. With --budget, cells are computed until the time is
     used. Nothing is written. Exits with status 1 if a score differs. With the same processor and libraries, scores may
@@ -46,5 +46,5 @@ def verify(
     sample = Sample(secrets.randbelow(10**6) if seed is None else seed, count, select)
     studies = [store.read_intact(folder) for folder in folders]
     lines, equal = verify_folders(studies, sample, jobs=jobs, budget=math.inf if budget is None else budget)
-    echo_lines(lines)
+    echo(lines)
     return EXIT_CELLS if equal is None else 0 if equal else EXIT_REGRESSION

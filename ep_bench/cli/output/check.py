@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import errno
-import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ep_bench import published
-from ep_bench.cli.output.text import columns
+from ep_bench.cli.output.text import Columns, Item
 from ep_bench.published.claims import FILE, load_claims
 from ep_bench.report.merge import MergedStudies, merge
 from ep_bench.report.published_checks import CLAIM_VERDICTS, check_table, claim_verdicts, claims_table, merged_check
 from ep_bench.results import store
 
-_HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits", "z", "verdict", "reason")
+_HEAD = ("verdict", "z", "method", "data set", "score", "published", "ours", "splits")
 
 
 def check_folders(
@@ -29,8 +28,8 @@ def check_folders(
     summary: bool = False,
     every: bool = False,
     claims: Path = FILE,
-) -> tuple[list[str], bool]:
-    """Write check.csv and claims.csv; return the lines to print, and whether no number is worse without being accepted.
+) -> tuple[list[Item], bool]:
+    """Write check.csv and claims.csv; return what to print, and whether no number is worse without being accepted.
 
     Without ``out``, several folders get no file: each keeps the verdicts of its own cells.
 
@@ -49,24 +48,21 @@ def check_folders(
     path, unwritten = _write(frame, list(different.values()), out)
     claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
-    warnings += [
-        line
-        for study in merged.studies
-        for line in (*_altered_data(study), *_changed_trees(study), *_unsuccessful(study))
-    ]
+    warnings += [line for study in merged.studies for line in _notes(study)]
     if frame.empty:
         return [*claimed, f"no published number applies to these results{_where(path)}", *unwritten, *warnings], True
     regressions = published.regressions(frame)
-    lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
-    lines.append(f"{_counted(frame)}{_where(path)}")
-    return lines + unwritten + warnings, regressions.empty
+    numbers = [_summary(frame)] if summary else list(_tables(frame, every=every))
+    counted = f"{_counted(frame)}{_where(path)}"
+    return [*numbers, *claimed, counted, *unwritten, *warnings], regressions.empty
 
 
 def _write(frame: pd.DataFrame, folders: Sequence[Path], out: Path | None) -> tuple[Path | None, list[str]]:
     """Write check.csv; return its path, or None and a line that explains why there is no file."""
-    path = _path(folders, out)
-    if path is None:
+    if out is None and len(folders) > 1:
         return None, ["No file written for several folders; --out DIR writes check.csv and claims.csv."]
+    place = out or folders[0]
+    path = place if place.suffix == ".csv" else place / "check.csv"
     try:
         store.write_atomically(path, check_table(frame))
     except OSError as error:
@@ -76,50 +72,43 @@ def _write(frame: pd.DataFrame, folders: Sequence[Path], out: Path | None) -> tu
     return path, []
 
 
-def _path(folders: Sequence[Path], out: Path | None) -> Path | None:
-    """Return the path of check.csv, None if there is none: several folders without ``out``."""
-    if out is None and len(folders) > 1:
-        return None
-    if out is None:
-        return folders[0] / "check.csv"
-    return out if out.suffix == ".csv" else out / "check.csv"
-
-
 def _where(path: Path | None) -> str:
     return f" -> {path}" if path else ""
 
 
-def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path | None) -> list[str]:
-    """Write claims.csv next to check.csv if a claim applies; return one line per claim, worst first."""
+def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path | None) -> list[Item]:
+    """Write claims.csv next to check.csv if a claim applies; return the claims, worst first."""
     rows = claim_verdicts(merged, [claim for claim in load_claims(claims) if not against or claim.source in against])
     target = path and path.with_name("claims.csv" if path.name == "check.csv" else f"{path.stem}-claims.csv")
     if target and (rows or target.exists()):
         store.write_atomically(target, claims_table(rows))
     if not rows:
         return []
-    shown = [
-        (row["verdict"], row["source"], textwrap.shorten(row["claim"], 80, placeholder="..."), row["found"])
-        for row in rows
-    ]
+    shown = Columns(
+        [("claim", "source", "place"), *((row["verdict"], row["source"], row["place"]) for row in rows)],
+        below=[f"{row['claim']}. Found: {row['found']}" for row in rows],
+    )
     verdicts = Counter(row["verdict"] for row in rows)
     counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
-    return [
-        "",
-        *columns([("claim", "source", "", "found"), *shown]),
-        f"{len(rows)} claims; {counts}{_where(target)}",
-        "",
-    ]
+    return ["", shown, f"{len(rows)} claims; {counts}{_where(target)}", ""]
 
 
-def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
-    """Return one line per number, worst first."""
+def _tables(frame: pd.DataFrame, *, every: bool) -> Iterator[Item]:
+    """Yield a table per published table with one line per number, worst first, and the reasons below it."""
     once = _printed(frame)
     shown = published.worst_first(frame if every else once[once["n_splits"] > 0])
-    lines = columns([_HEAD, *(_row(row) for row in shown.to_dict("records"))]) if len(shown) else []
+    for (source, table), part in shown.groupby(["source", "table"], sort=False):
+        rows = part.to_dict("records")
+        yield f"{source}, table {table}"
+        yield Columns(
+            [_HEAD, *map(_row, rows)], drop=["splits", "published"], below=[str(row["reason"] or "") for row in rows]
+        )
+        yield ""
     empty, quoted = int((once["n_splits"] == 0).sum()), len(frame) - len(once)
     hidden = {"without a finished split": empty, "of quoted numbers": quoted}
     words = " and ".join(f"{count} rows {what}" for what, count in hidden.items() if count)
-    return lines + ([f"{words} are not shown; --all shows them"] if words and not every else [])
+    if words and not every:
+        yield f"{words} are not shown; --all shows them"
 
 
 def _printed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -128,11 +117,13 @@ def _printed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.loc[frame.index.isin(rows)]
 
 
-def _summary(frame: pd.DataFrame) -> list[str]:
+def _summary(frame: pd.DataFrame) -> Columns:
     """Return one line per published table, with the number of values per verdict."""
     groups = _printed(frame).groupby(["source", "table"], sort=False)
     rows = [(f"{source} {table}", published.counts(part)) for (source, table), part in groups]
-    return columns([("source", *published.VERDICTS), *((name, *map(str, found.values())) for name, found in rows)])
+    table = [("source", *published.VERDICTS), *((name, *map(str, found.values())) for name, found in rows)]
+    empty = [verdict for verdict in published.VERDICTS if not any(found[verdict] for _, found in rows)]
+    return Columns(table, drop=[*reversed(empty), "yardstick"])
 
 
 def _counted(frame: pd.DataFrame) -> str:
@@ -142,40 +133,25 @@ def _counted(frame: pd.DataFrame) -> str:
     return f"{sum(found.values())} published numbers{comparisons}: {published.verdict_counts(frame)}"
 
 
-def _altered_data(study: store.StudyResults) -> list[str]:
-    """Return a note if the file of a data set did not match its card: its cells are compared with nothing."""
-    found = [label for label, ref in study.lock.get("datasets", {}).items() if ref.get("altered_file")]
-    if not found:
-        return []
-    files = f"the files of {', '.join(found)} do" if len(found) > 1 else f"the file of {found[0]} does"
-    return [f"note: {study.folder}: {files} not match the card; these cells are not compared with published numbers"]
-
-
-def _changed_trees(study: store.StudyResults) -> list[str]:
-    """Return a warning if rows were computed with uncommitted changes of the source code."""
+def _notes(study: store.StudyResults) -> Iterator[str]:
+    """Yield what restricts the comparison: altered files of data, changes of the source code, cells that are not ok."""
+    if altered := [label for label, ref in study.lock.get("datasets", {}).items() if ref.get("altered_file")]:
+        files = f"the files of {', '.join(altered)} do" if len(altered) > 1 else f"the file of {altered[0]} does"
+        yield f"note: {study.folder}: {files} not match the card; these cells are not compared with published numbers"
     origins = [(row["method"], study.origin(row)) for row in study.rows]
-    found = sorted({f"{method} ({origin.revision})" for method, origin in origins if origin and origin.changed_tree})
-    if not found:
-        return []
-    return [f"warning: {study.folder}: computed with uncommitted changes of the source code: {', '.join(found)}"]
-
-
-def _unsuccessful(study: store.StudyResults) -> list[str]:
-    """Return a warning if cells did not end ok, which are not compared with published numbers."""
-    found = Counter(row["status"] for row in study.rows if row["status"] != "ok")
-    if not found:
-        return []
-    counts = ", ".join(f"{count} {status}" for status, count in found.items())
-    share = f"{sum(found.values())} of {len(study.rows)} cells"
-    return [f"warning: {study.folder}: {share} did not end ok and are not compared: {counts}"]
+    if changed := sorted({f"{method} ({one.revision})" for method, one in origins if one and one.changed_tree}):
+        changes = f"computed with uncommitted changes of the source code: {', '.join(changed)}"
+        yield f"warning: {study.folder}: {changes}"
+    if found := Counter(row["status"] for row in study.rows if row["status"] != "ok"):
+        counts = ", ".join(f"{count} {status}" for status, count in found.items())
+        share = f"{found.total()} of {len(study.rows)} cells"
+        yield f"warning: {study.folder}: {share} did not end ok and are not compared: {counts}"
 
 
 def _row(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"
-    reason = textwrap.shorten(str(row["reason"] or ""), 60, placeholder="...")
     return (
-        f"{row['source']} {row['table']}", row["method"], row["dataset"], row["metric"],
+        row["verdict"], "" if row["z"] != row["z"] else f"{row['z']:+.1f}", row["method"], row["dataset"],
+        row["metric"],
         published.printed(row["published_mean"], row["published_stderr"]),
-        published.measured(row["mean"], row["stderr"]),
-        str(row["n_splits"]), z, row["verdict"], reason,
+        published.measured(row["mean"], row["stderr"]), str(row["n_splits"]),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ep_bench import convergence
-from ep_bench.cli.output.text import columns
+from ep_bench.cli.output.text import Columns, Item, indented, matrix
 from ep_bench.experiments.storage import failures
 from ep_bench.results import store
 from ep_bench.runner.jobs import PARTS
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 _STATES = ("done", "failed", "elsewhere", "stale", "missing")
 _MAX_LISTED = 20  # cells that `status` lists if they are not ok
-_MAX_GAPS = 12  # missing combinations of method and data set that `status` lists; the matrix shows more
 
 
-def plan_lines(plan: BasePlan, jobs: int, *, cells: bool = False) -> Iterator[str]:
+def plan_items(plan: BasePlan, jobs: int, *, cells: bool = False) -> Iterator[Item]:
     """Yield a table of the cells, single or grouped, the reasons of stale cells, and the time left."""
-    yield from columns(_single_cells(plan) if cells else _cell_groups(plan))
+    yield Columns(_single_cells(plan) if cells else _cell_groups(plan), drop=["time per cell", "stale", "elsewhere"])
     yield from _searches(plan)
     reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
     for (method, dataset, why), count in reasons.items():
@@ -37,16 +36,14 @@ def plan_lines(plan: BasePlan, jobs: int, *, cells: bool = False) -> Iterator[st
     to_run = plan.to_run()
     seconds = [job.estimate for job in to_run if job.estimate is not None]
     unknown = len(to_run) - len(seconds)
-    time = _duration(max(sum(seconds) / jobs, *seconds)) + f" with --jobs {jobs}" if seconds else "time unknown"
+    longest = max([sum(seconds) / jobs, *seconds])
+    about = "less than 1 s" if longest < 1 else f"about {clock(longest)}"
+    time = f"{about} with --jobs {jobs}" if seconds else "time unknown"
     more = f", and {unknown} {plan.unit} of unknown time" if unknown and seconds else ""
     yield f"{len(plan.cells)} {plan.unit}, {len(to_run)} to run" + (f"; {time}{more}" if to_run else "")
     if absent := plan.absent():
         names = " ".join(absent)
         yield f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {names}`"
-
-
-def _duration(seconds: float) -> str:
-    return "less than 1 s" if seconds < 1 else f"about {clock(seconds)}"
 
 
 def left_out_lines(left_out: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -83,13 +80,11 @@ def _single_cells(plan: BasePlan) -> list[tuple[str, ...]]:
 def _searches(plan: BasePlan) -> list[str]:
     """Return one line per tuned method: its budget, its score, and the search space."""
     tuned = {p.job.cell.method: p.job.tune for p in plan.cells if getattr(p.job, "tune", None)}
-    return [f"tuned: {method}, {_search(tune)}" for method, tune in tuned.items()]
-
-
-def _search(tune: Mapping[str, Any]) -> str:
-    trials = f"{tune['trials']} trials" if tune["trials"] > 1 else "1 trial"
-    fraction = f"{tune['fraction']:g} of the training points"
-    return f"{trials}, scored by {tune['score']} on {fraction}: {space_text(tune['space'])}"
+    return [
+        f"tuned: {method}, {tune['trials']} trial{'s' * (tune['trials'] > 1)}, scored by {tune['score']} on "
+        f"{tune['fraction']:g} of the training points: {space_text(tune['space'])}"
+        for method, tune in tuned.items()
+    ]
 
 
 def space_text(space: Mapping[str, Mapping[str, Any]]) -> str:
@@ -103,43 +98,31 @@ def _time(seconds: float | None) -> str:
     return f"{seconds:.2g} s" if seconds < 60 else clock(seconds)
 
 
-def status_lines(folder: Path) -> tuple[list[str], bool]:
-    """Return the state of a results folder, and whether all planned cells are ok."""
-    if not (folder / store.LOCK).exists() and (parts := stored_parts(folder)):
-        return [*_unfinished_lines(folder.name, parts), *_running_lines(folder)], False
+def status_items(folder: Path) -> tuple[list[Item], bool]:
+    """Return what to print of the state of a results folder, and whether all planned cells are ok."""
+    stored = [] if (folder / store.LOCK).exists() else (record.row for record in store.each_record(folder, []))
+    if parts := [row for row in stored if row["dataset"] == PARTS]:  # of an experiment without results
+        head, *lines = [*_unfinished_lines(folder.name, parts), *_running_lines(folder)]
+        return [head, *map(indented, lines)], False
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
-        altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
-        failed = [] if altered else [f"  failed: {text}" for text in failures(folder)]
+        altered = [f"altered or removed after the run: {file}" for file in study.finished.suspect]
+        failed = [] if altered else [f"failed: {text}" for text in failures(folder)]
         state = f"done, {len(failed)} parts failed" if failed else "done"
-        lines = [f"{study.name}: experiment {study.lock['experiment']}: {state}", *altered, *failed]
-        return lines, not altered and not failed
+        head = f"{study.name}: experiment {study.lock['experiment']}: {state}"
+        return [head, *map(indented, [*altered, *failed])], not altered and not failed
     planned = store.lock_cells(study.lock)
     rows = study.all_rows
-    finished = {row["cell"] for row in rows}
-    missing = [cell for cell in planned if cell["cell"] not in finished]
+    missing = len({cell["cell"] for cell in planned} - {row["cell"] for row in rows})
     not_ok = [row for row in rows if row["status"] != "ok"]
     seeds = {c["cell"]: c["factors"]["seed"] for c in planned} if study.lock.get("seeds", 1) > 1 else {}
-    lines = [_counts(study.name, rows, len(planned), len(missing)), *_not_ok_lines(not_ok, seeds)]
-    lines += _running_lines(folder)
-    lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
-    lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
-    gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
-    if len(gaps) <= _MAX_GAPS:
-        lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
-    else:
-        lines.append(
-            f"  missing: {len(missing)} cells of {len(gaps)} pairs of method and data set; the table shows which"
-        )
-    lines += [f"  {line}" for line in left_out_lines(study.lock.get("left_out", []))]
-    if planned:
-        lines += ["", *_coverage(study, rows, planned)]
-    return lines, not not_ok and not missing
-
-
-def stored_parts(folder: Path) -> list[store.Row]:
-    """Return the rows of the parts of an experiment that has no results yet."""
-    return [record.row for record in store.each_record(folder, []) if record.row["dataset"] == PARTS]
+    lines = [*_not_ok_lines(not_ok, seeds), *_running_lines(folder)]
+    lines += [warning for warning in [store.damage_warning(study.finished.damaged)] if warning]
+    lines += [f"altered or removed after the run: {row}" for row in study.finished.suspect]
+    lines += left_out_lines(study.lock.get("left_out", []))
+    table: list[Item] = ["", _coverage(study, rows, planned)] if planned else []
+    head = _counts(study.name, rows, len(planned), missing)
+    return [head, *map(indented, lines), *table], not not_ok and not missing
 
 
 def _unfinished_lines(name: str, parts: Sequence[store.Row]) -> Iterator[str]:
@@ -161,11 +144,10 @@ def _counts(name: str, rows: Sequence[store.Row], planned: int, missing: int) ->
     return f"{name}: {max(planned, len(rows))} cells: {', '.join(parts) or 'none run'}"
 
 
-def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Sequence[Mapping[str, Any]]) -> list[str]:
+def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Sequence[Mapping[str, Any]]) -> Columns:
     """Return the number of cells with status ok per method and data set, with that of all unless it is the same."""
     wanted = Counter((cell["method"], cell["dataset"]) for cell in planned)
     done = Counter((row["method"], row["dataset"]) for row in rows if row["status"] == "ok")
-    methods, datasets = (list(dict.fromkeys(place[i] for place in wanted)) for i in (0, 1))
     left_out = {(each["method"], each["dataset"]) for each in study.lock.get("left_out", [])}
 
     def entry(place: tuple[str, str]) -> str:
@@ -174,8 +156,7 @@ def _coverage(study: store.StudyResults, rows: Sequence[store.Row], planned: Seq
         count, total = done[place], wanted[place]
         return str(count) if count == total else f"{count}/{total}"
 
-    table = [("ok cells", *datasets), *((m, *(entry((m, d)) for d in datasets)) for m in methods)]
-    return columns(table)
+    return matrix("ok cells", wanted, entry)
 
 
 def _not_ok_lines(rows: list[store.Row], seeds: Mapping[str, int] = {}) -> Iterator[str]:
@@ -183,13 +164,13 @@ def _not_ok_lines(rows: list[store.Row], seeds: Mapping[str, int] = {}) -> Itera
     for row in rows[:_MAX_LISTED]:
         place = f"{row['method']} on {row['dataset']}, split {row['split']}"
         place += f", seed {seeds[row['cell']]}" if row["cell"] in seeds else ""
-        yield f"  {row['status']}: {place}: {row.get('reason', '')}"
+        yield f"{row['status']}: {place}: {row.get('reason', '')}"
     if len(rows) > _MAX_LISTED:
-        yield f"  ... and {len(rows) - _MAX_LISTED} more"
+        yield f"... and {len(rows) - _MAX_LISTED} more"
 
 
 def _running_lines(folder: Path) -> Iterator[str]:
     from ep_bench.runner.cell_locks import running
 
     for run in running(folder):
-        yield f"  running: process {run.pid} on {run.host} since {run.started}, {run.cells} cells"
+        yield f"running: process {run.pid} on {run.host} since {run.started}, {run.cells} cells"

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ep_bench.cli.output.text import columns, paragraph
+from ep_bench.cli.output.text import Columns, Item, indented
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.recompute import experiment_differences, experiment_seconds
@@ -24,8 +24,8 @@ _SHOWN = 40  # maximum number of cells in the table
 
 def verify_folders(
     studies: Sequence[store.StudyResults], sample: Sample, *, jobs: int, budget: float
-) -> tuple[list[str], bool | None]:
-    """Verify results folders; return the lines to print, and whether all is equal (None if nothing was compared)."""
+) -> tuple[list[Item], bool | None]:
+    """Verify results folders; return what to print, and whether all is equal (None if nothing was compared)."""
     started = time.monotonic()
     grids = [study for study in studies if not study.lock.get("experiment")]
     single = [study for study in studies if study.lock.get("experiment") and not sample.select]
@@ -33,11 +33,12 @@ def verify_folders(
     outcomes = [_experiment(each, jobs, _EXPERIMENTS * budget - (time.monotonic() - started)) for each in single]
     outcomes += verify(grids, sample, jobs=jobs, budget=budget - (time.monotonic() - started))
     outcomes.sort(key=lambda outcome: outcome.folder)
-    lines = columns([_HEAD, *map(_row, outcomes)])
+    lines: list[Item] = [Columns([_HEAD, *map(_row, outcomes)], drop=["seconds", "no time left", "not comparable"])]
     lines += [line for outcome in outcomes for line in _reasons(outcome)]
     found = [(outcome.folder, *each) for outcome in outcomes for each in _worst(outcome.differences)]
     if found:
-        lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found[:_SHOWN])])]
+        rows = [_difference(*each) for each in found[:_SHOWN]]
+        lines += ["", Columns([_DIFFERENCES, *rows], drop=["folder", "scores", "stored", "now"])]
         lines += [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     tried, different = sum(outcome.tried for outcome in outcomes), sum(outcome.different for outcome in outcomes)
     if not tried:
@@ -76,9 +77,9 @@ def _row(outcome: Verification) -> tuple[str, ...]:
     return (outcome.folder, *map(str, counts), f"{outcome.seconds:.1f}")
 
 
-def _reasons(outcome: Verification) -> Iterator[str]:
+def _reasons(outcome: Verification) -> Iterator[Item]:
     for reason, count in Counter(outcome.impossible).items():
-        yield from paragraph(f"{outcome.folder}: {count} not comparable: {reason}", "  ")
+        yield indented(f"{outcome.folder}: {count} not comparable: {reason}")
 
 
 def _worst(differences: Sequence[Difference]) -> list[tuple[Difference, int]]:
@@ -106,13 +107,8 @@ def _gap(found: Difference) -> float | None:
 def _difference(folder: str, found: Difference, scores: int) -> tuple[str, ...]:
     gap = _gap(found)
     split = "mean" if found.split is None else str(found.split)
-    place = (found.method, found.dataset, split if found.dataset else "")
-    difference = "" if gap is None else f"{gap:+.2g}"
+    values = (f"{value:.10g}" if isinstance(value, float) else value for value in (found.stored, found.now))
     return (
-        folder, *place, str(scores), found.column, _text(found.stored), _text(found.now), difference,
-        f"{found.allowed:.2g}",
+        folder, found.method, found.dataset, split if found.dataset else "", str(scores), found.column, *values,
+        "" if gap is None else f"{gap:+.2g}", f"{found.allowed:.2g}",
     )  # fmt: skip
-
-
-def _text(value: float | str) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else value

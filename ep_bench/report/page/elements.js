@@ -49,10 +49,18 @@ const csvField = (text) => {
   const safe = /^[=+@]|^-(?![\d.])/.test(text) ? `'${text}` : text;
   return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
-const csvOf = (table) => [...table.rows]
-  .filter((row) => !row.hidden)
-  .map((row) => [...row.cells].map((cell) => csvField(cell.innerText.trim().replaceAll(/\s+/g, " ").replaceAll(MINUS, "-"))).join(","))
-  .join("\n") + "\n";
+/** The rows shown of a table as CSV: values without units and marks, and standard errors in columns of their own. */
+function csvOf(table) {
+  const rows = [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells]);
+  const plain = (cell) => cell.innerText.trim().replaceAll(/\s+/g, " ").replaceAll(MINUS, "-");
+  const errorOf = (cell) => / ± ([\d.e+-]+)/.exec(plain(cell))?.[1] ?? "";
+  const hasErrors = rows[0].map((_, column) => rows.some((row) => errorOf(row[column])));
+  const fields = (cell, column, head) => {
+    const value = head ? plain(cell) : cell.dataset.value ?? shownValue(cell).replace(MINUS, "-");
+    return hasErrors[column] ? [value, head ? `${value} standard error` : errorOf(cell)] : [value];
+  };
+  return rows.map((row, k) => row.flatMap((cell, column) => fields(cell, column, k === 0)).map(csvField).join(",") + "\n").join("");
+}
 const csvButton = (table, name) =>
   el("button", { type: "button", class: "download", onclick: () => download(`${name}.csv`, "text/csv", csvOf(table())) }, "CSV");
 const svgButton = (figure, name) => el("button", {

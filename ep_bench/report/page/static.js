@@ -4,6 +4,7 @@ const PREFIX = "#view:"; // of a fragment that names a view of the explorer, not
 function enhanceStaticPage() {
   document.querySelectorAll("table.sortable").forEach((table) => {
     makeSortable(table);
+    if (table.dataset.filters) addFilters(table);
     const name = table.closest("[id]")?.id ?? "table";
     table.closest(".scroll").after(csvButton(() => table, name));
   });
@@ -17,6 +18,24 @@ function enhanceStaticPage() {
       type: "button", class: "download", onclick: async () => download(`${figure.id}.svg`, "image/svg+xml", await source()),
     }, "SVG"));
   });
+}
+
+/** Put menus above a table that hide rows by the values of the columns that it names. */
+function addFilters(table) {
+  const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+  const columns = table.dataset.filters.split("|").map((name) => heads.indexOf(name));
+  const rows = [...table.tBodies[0].rows];
+  const valueOf = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+  const count = el("span", { role: "status" });
+  const menus = columns.map((column) => el("select", { "aria-label": heads[column], onchange: apply },
+    el("option", { value: "" }, `${heads[column]}: all`),
+    [...new Set(rows.map((row) => valueOf(row, column)))].sort().map((value) => el("option", { value }, value))));
+  function apply() {
+    rows.forEach((row) => { row.hidden = menus.some((menu, k) => menu.value && menu.value !== valueOf(row, columns[k])); });
+    count.textContent = plural(rows.filter((row) => !row.hidden).length, "row");
+  }
+  apply();
+  table.closest(".scroll").before(el("div", { class: "filters" }, menus, count));
 }
 
 /** Return a text that the page has compressed by zlib, as base64. */
@@ -49,5 +68,5 @@ function revealTarget() {
 enhanceStaticPage();
 unpackFigures().then(revealTarget);
 window.addEventListener("hashchange", revealTarget);
-window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
+window.addEventListener("beforeprint", () => document.querySelectorAll("main details:not(td *)").forEach((one) => { one.open = true; }));
 revealTarget();

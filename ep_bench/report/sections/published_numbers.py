@@ -6,19 +6,25 @@ import math
 from collections import Counter
 from typing import Any
 
+import matplotlib as mpl
+import numpy as np
 import pandas as pd
 
 from ep_bench import published
-from ep_bench.plotting.page import Section, Table, item
+from ep_bench.plotting.axes import canvas
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.published.claims import load_claims
 from ep_bench.report.context import ReportContext
 from ep_bench.report.published_checks import CLAIM_VERDICTS, claim_verdicts
 
 ORDER = 150
-HEAD = [
-    "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
-]  # fmt: skip
-CLAIMS_HEAD = ["verdict", "source", "place", "claim", "found", "reason"]
+HEAD = ["paper", "method", "data set", "score", "published", "ours", "splits", "z", "verdict"]
+FILTERS = ("paper", "method", "verdict")
+_BLUE, _RED, _GREEN, _LIGHT = (LOOKS[place][0] for place in (0, 1, 3, 5))
+COLOURS = {"worse": _RED, "better": _BLUE, "reproduced": _GREEN, "disputed": "0.6", "yardstick": _LIGHT}
+EDGE = 10.0  # largest |z| that the figure shows at its place
+CLAIMS_HEAD = ["paper", "place", "claim", "found", "verdict"]
 EXPLANATION = (
     "z is the difference divided by the root of the sum of both squared standard errors and of the rounding error of "
     "the printed number. A number with |z| of at most 2 is “reproduced”: with the same splits as the paper, this "
@@ -50,13 +56,17 @@ def _claims(report: ReportContext) -> list[Section]:
     counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
     rows = [
         [
-            item(row["verdict"], kind="word"), row["source"], row["place"],
-            item(row["claim"], kind="text"), item(row["found"], kind="text"), item(row["reason"], kind="text"),
+            row["source"], row["place"], item(row["claim"], kind="text"), item(row["found"], kind="text"),
+            _verdict(row["verdict"], row["reason"]),
         ]
         for row in claims
     ]  # fmt: skip
     lines = [f"{len(claims)} claims; {counts}.", CLAIMS_EXPLANATION]
-    return [Section("claims", "Claims of the papers", lines, tables=[Table(CLAIMS_HEAD, rows)])]
+    return [
+        Section(
+            "claims", "Claims of the papers", lines, tables=[Table(CLAIMS_HEAD, rows, filters=("paper", "verdict"))]
+        )
+    ]
 
 
 def _numbers(report: ReportContext) -> Section:
@@ -71,7 +81,34 @@ def _numbers(report: ReportContext) -> Section:
         omitted = {"without a finished split": len(once) - len(shown), "that are repeated": len(checks) - len(once)}
         words = " and ".join(f"{count} rows {which}" for which, count in omitted.items() if count)
         lines.append(f"{words} are omitted; check.csv has them.")
-    return Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])
+    pictures = [z_figure(shown)] if shown["z"].notna().any() else []
+    return Section("published", "Published numbers", lines, pictures, [Table(HEAD, _rows(shown), filters=FILTERS)])
+
+
+def z_figure(checks: pd.DataFrame) -> Picture:
+    """Return the z of each number, with one line per column of a published table."""
+    known = checks[checks["z"].notna()]
+    columns = [f"{source}, {name}" for source, name in zip(known["source"], known["published_method"], strict=True)]
+    names = sorted(set(columns))
+    lines = np.array([names.index(column) for column in columns])
+    z = (known["z"] * known["metric"].map(published.METRICS)).to_numpy(dtype=float)
+    with mpl.rc_context(STYLE):
+        figure, (ax,) = canvas(1, names, width=5.0)
+        ax.axvspan(-2.0, 2.0, color="0.93", zorder=0)
+        for verdict, colour in COLOURS.items():
+            mine = (known["verdict"] == verdict).to_numpy()
+            for where, marker in ((np.abs(z) <= EDGE, "o"), (z > EDGE, ">"), (z < -EDGE, "<")):
+                x, y = np.clip(z[mine & where], -EDGE, EDGE), lines[mine & where]
+                ax.plot(x, y, marker, color=colour, markersize=3.5, alpha=0.7, clip_on=False)
+            if mine.any():
+                ax.plot([], [], "o", color=colour, markersize=3.5, label=verdict)
+        ax.set_xlim(-EDGE, EDGE)
+        ax.set_xlabel("z, positive where ours is better")
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(COLOURS), frameon=False, handletextpad=0.2)
+    caption = (
+        f"z of each number, by column of the published tables. Grey: |z| of at most 2; triangles: |z| above {EDGE:g}."
+    )
+    return finish(figure, "published-z", caption)
 
 
 def _rows(checks: pd.DataFrame) -> list[list[Any]]:
@@ -87,13 +124,18 @@ def _rows(checks: pd.DataFrame) -> list[list[Any]]:
         )
         z, count = _number(record["z"]), _number(record["n_splits"])
         rows.append([
-            *(_text(record[name]) for name in ("source", "table", "method", "dataset", "metric")),
+            item(_text(record["source"]), _text(record["source"]), small=f"table {record['table']}", kind=""),
+            item(_text(record["method"]), kind="word"), _text(record["dataset"]), _text(record["metric"]),
             theirs, ours, item("" if math.isnan(count) else f"{count:.0f}"),
             item("" if math.isnan(z) else f"{z:.2f}", _sort_key(z)),
-            item(_text(record["verdict"]), kind="word"),
-            item(_text(record["reason"]), kind="text"),
+            _verdict(record["verdict"], _text(record["reason"])),
         ])  # fmt: skip
     return rows
+
+
+def _verdict(verdict: str, reason: str) -> Item:
+    """Return a verdict that the reader unfolds for its reason."""
+    return item(verdict, verdict, small=reason, kind="folded" if reason else "word")
 
 
 def _number(value: Any) -> float:

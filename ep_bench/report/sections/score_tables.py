@@ -37,9 +37,8 @@ def sections(report: ReportContext) -> list[Section]:
     if not report.scores:
         return []
     parts = [_part(report, one) for one in report.scores]
-    legend = formats.legend([one.table for one in report.scores])
     lead = _lead(set(report.merged.tasks().values()))
-    return [Section("scores", "Scores", [lead, *legend], parts=parts)]
+    return [Section("scores", "Scores", [lead], parts=parts)]
 
 
 def _lead(tasks: Collection[Task]) -> str:
@@ -77,10 +76,20 @@ def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedM
 def _part(report: ReportContext, one: RankedScore) -> Section:
     score, ranking = one.score, one.headline
     pictures = [panels(report, one.table)] if score.source in FIGURES else []
-    files = {f"{score.name}.md": formats.markdown(one.table, ranking)}
-    files[f"{score.name}.tex"] = formats.latex(one.table, ranking)
     shown = [score_table(one.table, ranking)]
-    return Section(f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=files)
+    return Section(
+        f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=table_files([one])
+    )
+
+
+def table_files(scores: Sequence[RankedScore]) -> dict[str, str]:
+    """Return the tables of scores in Markdown and LaTeX, by file name."""
+    kinds = {"md": formats.markdown, "tex": formats.latex}
+    return {
+        f"{one.score.name}.{ending}": write(one.table, one.headline)
+        for one in scores
+        for ending, write in kinds.items()
+    }
 
 
 def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str = "") -> Table:
@@ -88,7 +97,7 @@ def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str =
 
     Incomplete entries are grey and have no value, so that they are sorted last.
     """
-    head = ["method", *([f"average rank (N = {ranking.count})"] if ranking else []), *table.datasets]
+    head = ["method", *(["rank"] if ranking else []), *table.datasets]
     decimals = formats.places_by_dataset(table)
     ranks = formats.average_ranks(ranking, table.methods)
     rows: list[list[Any]] = []
@@ -96,9 +105,9 @@ def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str =
         rank = [item(ranks[j] or "–", ranks[j].partition(" ")[0])] if ranking else []
         cells = [_entry(table, i, j, decimals[i]) for i in range(len(table.datasets))]
         rows.append([table.methods[j], *rank, *cells])
-    caption = formats.caption(table)
+    caption = formats.caption(table, ranking)
     if ranking and len(ranking.datasets) < len(table.datasets):
-        caption += f". Average ranks are those over {', '.join(ranking.datasets)}"
+        caption += f" Ranks are those over {', '.join(ranking.datasets)}."
     return Table(head, rows, caption, folded)
 
 
@@ -106,8 +115,8 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     return item(
         formats.cell(table, i, j, decimals) or "–",
         float(table.mean[i, j]) if table.complete[i, j] else "",
-        strong=bool(table.is_bold[i, j]),
-        small=formats.details(table, i, j),
+        strong=bool(table.is_best[i, j]),
+        small=formats.shortfall(table, i, j),
         kind="number faint" if formats.is_incomplete(table, i, j) else "number",
     )
 
