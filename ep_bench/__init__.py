@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ep_bench.errors import UserError
     from ep_bench.estimator import Estimator
     from ep_bench.predictions import ClassProbabilities, Predictive
+    from ep_bench.report.pairwise import compare
 
 __all__ = [
     "ClassProbabilities",
@@ -21,6 +22,7 @@ __all__ = [
     "Predictive",
     "UserError",
     "__version__",
+    "compare",
     "load_dataset",
     "load_results",
     "run",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "compare": "ep_bench.report.pairwise",
     "load_dataset": "ep_bench.data",
     "load_results": "ep_bench.api",
     "run": "ep_bench.api",

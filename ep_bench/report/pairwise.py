@@ -1,0 +1,225 @@
+"""Comparison of two methods on each data set, and over all data sets.
+
+===========  ==============================================================================
+symbol       meaning
+===========  ==============================================================================
+d_j          score of the first method minus that of the second on split j = 1, ..., J
+s^2          variance of the d_j, ddof 1
+r            n_test / n_train of splits with common data points, 0 of independent draws
+v            (1 / J + r) s^2, the squared standard error of the mean of the d_j
+===========  ==============================================================================
+
+The corrected resampled t-test has J - 1 degrees of freedom and the standard error sqrt(v) (Nadeau and Bengio 2003,
+Inference for the generalization error, Machine Learning 52). The posterior distribution of the mean difference in the
+Bayesian correlated t-test is a Student t distribution with the same degrees of freedom, mean and scale (Corani and
+Benavoli 2015, A Bayesian approach for comparing cross-validated algorithms on multiple data sets, Machine Learning
+100, with correlation n_test / (n_train + n_test)). Over data sets, the blocks are the data sets with their mean
+scores, and r = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+
+from ep_bench.errors import UserError
+from ep_bench.report.scores import BY_NAME, MAIN, MORE, TARGET, Score
+from ep_bench.report.significance import ALPHA, holm
+from ep_bench.types import Array
+
+ALL = "all data sets"
+POWER = 0.8
+COLUMNS = (
+    "score", "first", "second", "dataset", "blocks", "mean_first", "mean_second", "difference", "low", "high", "p",
+    "p_holm", "wins", "losses", "p_better", "p_equivalent", "p_worse", "detectable",
+)  # fmt: skip
+_NO_SPREAD = 1e-15  # standard deviation of differences relative to the largest one, up to which they are equal
+
+
+def compare(
+    results: pd.DataFrame,
+    first: str,
+    second: str,
+    *,
+    score: str = "ll",
+    rope: float = 0.0,
+    independent: Collection[str] = (),
+) -> pd.DataFrame:
+    """Compare two methods on their common splits of each data set, and over all data sets.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Finished cells, as `load_results` or `run` returns them.
+    first, second : str
+        Labels of the methods.
+    score : str
+        A score of which lower or higher values are better, such as ``ll``, ``rmse``, ``crps`` or ``error_rate``.
+    rope : float
+        Half the width of the region of practical equivalence, in the units of ``difference``.
+    independent : collection of str
+        Data sets whose splits are independent draws, without common data points. Their test is not corrected.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set and, of several data sets, a last row ``all data sets``, whose blocks are the data sets.
+        ``difference`` is the mean of the first minus the second method in units of the score. Scores in units of the
+        target are compared by their logarithms over all data sets, and ``mean_first`` is a geometric mean there.
+        ``low`` and ``high`` are the 95 % interval of the difference, ``p`` is the p-value of the corrected resampled
+        t-test, and ``p_holm`` has Holm's correction over the data sets. ``wins`` and ``losses`` are numbers of blocks.
+        ``p_better``, ``p_equivalent`` and ``p_worse`` are the posterior probabilities that the mean of the first
+        method is better by more than ``rope``, equal within it, and worse. ``detectable`` is the mean difference that
+        the test, with this number and variance of blocks, finds with a probability of 80 %. One block has no interval
+        and no test (NaN).
+
+    Raises
+    ------
+    UserError
+        A method has no finished cell with the score, no split is common, or there is no such score or region.
+
+    References
+    ----------
+    Nadeau and Bengio (2003), Inference for the generalization error, Machine Learning 52.
+    Corani and Benavoli (2015), A Bayesian approach for comparing cross-validated algorithms on multiple data sets,
+    Machine Learning 100.
+    """
+    table = compare_all(results, (first, second), score=score, rope=rope, independent=independent)
+    if table.empty:
+        raise UserError(f"{first} and {second} have no common split", where="compare")
+    single = table["dataset"] != ALL
+    table.loc[single, "p_holm"] = _holm(table.loc[single, "p"])
+    return table
+
+
+def compare_all(
+    results: pd.DataFrame,
+    methods: Sequence[str],
+    *,
+    score: str = "ll",
+    rope: float = 0.0,
+    independent: Collection[str] = (),
+) -> pd.DataFrame:
+    """Return the rows of `compare` of all pairs of methods with a common split.
+
+    Holm's correction is over the pairs, for each data set apart.
+    """
+    if rope < 0.0 or not math.isfinite(rope):
+        raise UserError("wrong region of practical equivalence", where="compare", found=rope, allowed="0 or more")
+    chosen = _score(score)
+    scores = _finished(results, chosen)
+    for method in methods:
+        if method not in scores.columns:
+            known = [str(name) for name in scores.columns]
+            raise UserError("no finished cell with this score", where=f"compare: {method}", allowed=known, name=method)
+    table = pd.DataFrame(_rows(scores, methods, chosen, _ratios(results, independent)))
+    if table.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    _add_tests(table, rope, 1.0 if chosen.better == "higher" else -1.0)
+    table["p_holm"] = table.groupby("dataset", sort=False)["p"].transform(_holm)
+    return table.assign(score=score)[list(COLUMNS)]
+
+
+def _score(name: str) -> Score:
+    ranked = {score.source: score for score in (*MAIN, *MORE) if score.better}
+    if name not in ranked:
+        problem = "score without a better side" if name in BY_NAME else "unknown score"
+        raise UserError(problem, where="compare", found=name, allowed=ranked, name=name)
+    return ranked[name]
+
+
+def _finished(results: pd.DataFrame, score: Score) -> pd.DataFrame:
+    """Return the scores of the finished cells, a row per data set and split and a column per method."""
+    done = results[(results["status"] == "ok") & results[score.source].notna()]
+    return done.pivot_table(score.source, ["dataset", "split"], "method", aggfunc="first", sort=False)
+
+
+def _ratios(results: pd.DataFrame, independent: Collection[str]) -> dict[str, float]:
+    """Return n_test / n_train of each data set, averaged over its cells; 0 of independent draws."""
+    ratio = results["n_test"].astype(float) / results["n_train"].astype(float)
+    means = ratio.groupby(results["dataset"]).mean().fillna(0.0)
+    return {str(name): 0.0 if name in independent else float(value) for name, value in means.items()}
+
+
+def _rows(
+    scores: pd.DataFrame, methods: Iterable[str], score: Score, ratios: dict[str, float]
+) -> Iterator[dict[str, Any]]:
+    """Yield what the tests need of each pair of methods: of each data set, and of all if there are several."""
+    sign = 1.0 if score.better == "higher" else -1.0
+    values = {name: part.to_dict("series") for name, part in scores.groupby(level="dataset", sort=False)}
+    arrays = {name: {method: column.to_numpy() for method, column in part.items()} for name, part in values.items()}
+    for first, second in combinations(methods, 2):
+        means = []
+        for dataset, columns in arrays.items():
+            pair = np.stack([columns[first], columns[second]])
+            pair = pair[:, ~np.isnan(pair).any(axis=0)]
+            if pair.size:
+                means.append(pair.mean(axis=1))
+                yield _row(first, second, str(dataset), pair, means[-1], sign, ratios[str(dataset)])
+        if len(means) > 1:
+            blocks = np.stack(means, axis=1)
+            if score.unit != TARGET:
+                yield _row(first, second, ALL, blocks, blocks.mean(axis=1), sign, 0.0)
+            elif np.all(blocks > 0.0):  # always, but for an error of 0
+                logs = np.log(blocks)
+                yield _row(first, second, ALL, logs, np.exp(logs.mean(axis=1)), sign, 0.0)
+
+
+def _row(first: str, second: str, dataset: str, pair: Array, means: Array, sign: float, ratio: float) -> dict[str, Any]:
+    """Return what the tests need of the blocks (2, J) of two methods."""
+    gaps = pair[0] - pair[1]
+    spread = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else math.nan
+    if spread <= _NO_SPREAD * float(np.max(np.abs(gaps))):
+        spread = 0.0
+    return {
+        "first": first,
+        "second": second,
+        "dataset": dataset,
+        "blocks": len(gaps),
+        "mean_first": means[0],
+        "mean_second": means[1],
+        "difference": float(np.mean(gaps)),
+        "wins": int(np.sum(sign * gaps > 0.0)),
+        "losses": int(np.sum(sign * gaps < 0.0)),
+        "error": math.sqrt(1.0 / len(gaps) + ratio) * spread,
+    }
+
+
+def _add_tests(table: pd.DataFrame, rope: float, sign: float) -> None:
+    """Add intervals, p-values, probabilities and detectable differences to rows with means and standard errors."""
+    freedom, mean, error = table["blocks"].to_numpy() - 1, table["difference"].to_numpy(), table["error"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = error * stats.t.isf(ALPHA / 2.0, freedom)
+        table["low"], table["high"] = mean - half, mean + half
+        table["p"] = np.where((error == 0.0) & (mean == 0.0), 1.0, 2.0 * stats.t.sf(np.abs(mean) / error, freedom))
+        for column, distance in (("p_better", sign * mean - rope), ("p_worse", -sign * mean - rope)):
+            certain = np.where(distance > 0.0, 1.0, 0.0)
+            table[column] = np.where(error == 0.0, certain, stats.t.cdf(distance / error, freedom))
+    table["p_equivalent"] = np.maximum(0.0, 1.0 - table["p_better"] - table["p_worse"])
+    table["detectable"] = error * np.array([_detectable_errors(J) for J in table["blocks"]])
+
+
+@cache
+def _detectable_errors(J: int) -> float:
+    """Return the mean difference, in standard errors, that a two-sided t-test of J differences finds with ``POWER``."""
+    if J < 2:
+        return math.nan
+    limit = float(stats.t.isf(ALPHA / 2.0, J - 1))
+
+    def missing_power(shift: float) -> float:
+        return float(stats.nct.sf(limit, J - 1, shift)) - POWER  # a difference found on the wrong side does not count
+
+    return float(optimize.brentq(missing_power, 0.0, 1.5 * limit + 3.0))
+
+
+def _holm(p: pd.Series[float]) -> pd.Series[float]:
+    """Return Holm's adjustment of the p-values that are not missing."""
+    known = p.dropna()
+    return pd.Series(holm(known.to_numpy(dtype=float)), index=known.index).reindex(p.index)
