@@ -9,6 +9,7 @@ import click
 
 from ep_bench.cli.commands.authoring import init, schema
 from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE, echo
+from ep_bench.cli.commands.compare import compare
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
@@ -59,7 +60,7 @@ def _run() -> Any:
 
 WORKFLOW: dict[str, tuple[click.Command, ...]] = {
     "Run a study": (init, plan, run, status),
-    "Look at its results": (report, serve, check, verify),
+    "Look at its results": (report, compare, check, verify, serve),
     "What there is": (methods, data, schema, doctor),
 }
 

@@ -222,4 +222,4 @@ def _detectable_errors(J: int) -> float:
 def _holm(p: pd.Series[float]) -> pd.Series[float]:
     """Return Holm's adjustment of the p-values that are not missing."""
     known = p.dropna()
-    return pd.Series(holm(known.to_numpy(dtype=float)), index=known.index).reindex(p.index)
+    return pd.Series(holm(np.asarray(known, dtype=float)), index=known.index).reindex(p.index)
