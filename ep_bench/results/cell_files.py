@@ -21,7 +21,7 @@ _DRAFT = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")  # as ``write_atomically`` n
 
 def write_record(folder: Path, record: Record) -> None:
     """Store a finished cell in the study's folder, atomically."""
-    body = canonical(asdict(record))
+    body = canonical(vars(record))
     checksum = hashlib.sha256(body.encode()).hexdigest()
     write_atomically(
         folder / CELLS / f"{record.key}.json", f'{{"format": {FORMAT}, "sha256": "{checksum}", "record": {body}}}\n'
