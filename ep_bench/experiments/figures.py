@@ -26,15 +26,17 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     name = str(study.lock["experiment"])
     results = read(study)
     pictures: Sequence[Picture] = ()
+    lines: list[str] = []
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
     if experiment is not None:
         pictures = experiment.draw(results) if drawn and results.arrays else ()
         tables = experiment.tables(results) if results.summary else []
+        lines = [claim.sentence for claim in experiment.claims(results)] if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
-    return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", pictures=pictures, tables=tables)
+    return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", lines, pictures, tables)
 
 
 def read(study: store.StudyResults) -> ExperimentResults:

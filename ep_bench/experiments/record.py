@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,6 +36,19 @@ class ExperimentResults:
     published: Mapping[str, str] = field(default_factory=dict)
 
 
+class Claim(NamedTuple):
+    """A statement of a paper on an experiment, whether the stored results agree with it, and their numbers in words."""
+
+    text: str
+    holds: bool
+    found: str
+
+    @property
+    def sentence(self) -> str:
+        """Return the claim and its verdict."""
+        return f"Claim: {self.text}. It {'holds' if self.holds else 'does not hold'}: {self.found}."
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A figure or table of a paper that is not a grid of cells.
@@ -53,6 +66,7 @@ class Experiment:
       if no further part is worth computing, and ``compute.estimates(config)``, the rough seconds of each part or None.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
+    - ``figure.claims(results)``, optional: return the statements that the report opens with, and whether they hold.
     - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
       comparison with published tables that have the name of the experiment in ``sources.yaml``.
     - ``figure.columns(results)``, with ``figure.cells``: return the columns of these tables by the labels of the
@@ -109,6 +123,12 @@ class Experiment:
         return function
 
     @property
+    def claims(self) -> Callable[[ExperimentResults], list[Claim]]:
+        """Function that returns the statements that the report opens with."""
+        function: Callable[[ExperimentResults], list[Claim]] = getattr(self._load("figure"), "claims", _no_claims)
+        return function
+
+    @property
     def cells(self) -> Callable[[ExperimentResults], list[Row]] | None:
         """Function that returns repetitions as cells, None if no published number applies."""
         return getattr(self._load("figure"), "cells", None)
@@ -125,6 +145,21 @@ class Experiment:
 def uses(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the names in the registry of the method entries in the options of an experiment, by label."""
     return {str(entry.get("label", "")): str(entry.get("use", "")) for entry in options.get("methods", ())}
+
+
+def by_method(rows: Sequence[SummaryRow], column: str, **where: str) -> dict[str, float]:
+    """Return a column of a summary as numbers, by method (or scheme), of the rows with some other values."""
+    kept = [row for row in rows if all(row.get(name) == value for name, value in where.items()) and row.get(column)]
+    return {row.get("method") or row["scheme"]: float(row[column]) for row in kept}
+
+
+def in_words(numbers: Mapping[str, float]) -> str:
+    """Return numbers by method in words."""
+    return "; ".join(f"{name} {value:.3g}" for name, value in numbers.items())
+
+
+def _no_claims(results: ExperimentResults) -> list[Claim]:  # noqa: ARG001
+    return []
 
 
 def _no_tables(results: ExperimentResults) -> list[Table]:  # noqa: ARG001

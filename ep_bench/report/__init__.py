@@ -5,10 +5,14 @@ Loads no numba. Heavy libraries are imported when a report is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ep_bench.errors import UserError
+
+if TYPE_CHECKING:
+    from ep_bench.report.first_screen import View
 
 
 def build(
@@ -43,7 +47,7 @@ def build(
         If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
     from ep_bench.plotting.style import write_picture
-    from ep_bench.report import merge, page_data, render_html
+    from ep_bench.report import first_screen, merge, page_data, render_html
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
     from ep_bench.report.sections.score_tables import table_files
@@ -61,12 +65,14 @@ def build(
     report = ReportContext(merged, all_figures=all_figures)
     found = all_sections(report)
     out = out or Path(folders[0]) / "report"
-    page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
+    every = [part for section in found for part in section.with_parts()]
+    files = {name: text for part in every for name, text in part.files.items()}
+    views = first_screen.views(report)
+    data = page_data.CellData(report).as_dict() | {"tex": _tables_in_latex(views, files)} if views else None
+    page = render_html.page(report.title, found, views, data)
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
-    every = [part for section in found for part in section.with_parts()]
-    files = {name: text for part in every for name, text in part.files.items()}
     if chosen := [*(f"method={glob}" for glob in rows), *(f"dataset={glob}" for glob in columns)]:
         files |= table_files(ReportContext(merge.merge(folders, [*select, *chosen])).scores)
     texts |= {out / "tables" / name: text for name, text in files.items()}
@@ -74,3 +80,9 @@ def build(
         store.write_atomically(path, text)
     pictures = [picture for part in every for picture in part.pictures]
     return [*texts, *(path for picture in pictures for path in write_picture(picture, out / "figures", pdf=pdf))]
+
+
+def _tables_in_latex(views: Sequence[View], files: Mapping[str, str]) -> dict[str, str]:
+    """Return the score tables in LaTeX by score."""
+    names = dict.fromkeys(view.board.score.name for view in views)
+    return {name: files[f"{name}.tex"] for name in names if f"{name}.tex" in files}

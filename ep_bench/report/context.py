@@ -6,25 +6,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ep_bench.convergence import DAGGER
 from ep_bench.plotting.axes import HOLLOW
 from ep_bench.plotting.method_style import MethodStyle, method_styles
-from ep_bench.report import group_ranks, summary
-from ep_bench.report.group_ranks import RankGroupResult
-from ep_bench.report.leaderboard import Leaderboard, leaderboard
+from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.published_checks import merged_check
 from ep_bench.report.scores import MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
 
+if TYPE_CHECKING:
+    from ep_bench.report.sections.leaderboard import Leaderboard
+    from ep_bench.report.sections.rank_groups import RankGroupResult
+
 TITLED = 4  # studies in the title of a page
+SMALL = 2000  # data sets with fewer data points are small
 DRAWN = 20  # methods of a single study whose chains and training are drawn
-NOT_DRAWN = "The figures are drawn with `--all-figures`, and in the report of a single study of few methods."
+NOT_DRAWN = "The figures are drawn with the option --all-figures, and in the report of a single study of few methods."
 
 
 @dataclass(frozen=True)
@@ -42,20 +45,15 @@ class ReportContext:
 
     @property
     def title(self) -> str:
-        """Return the title of the page."""
+        """Return the title of the page: the studies, and how much was run."""
         tags = self.merged.tags
         shown = tags if len(tags) <= TITLED else [*tags[:TITLED], f"and {len(tags) - TITLED} more studies"]
-        return "Report: " + ", ".join(shown)
-
-    @property
-    def summary(self) -> str:
-        """Return one sentence on how much was run."""
-        planned, done = sum(self.merged.planned.values()), len(self.merged.ok())
+        name, planned = ", ".join(shown), sum(self.merged.planned.values())
         if not planned:
-            return "An experiment, not a grid of methods and data sets."
+            return name
         methods, datasets = len(self.merged.methods), len(self.merged.datasets)
         what = f"{methods} method{'s' * (methods != 1)} on {datasets} data set{'s' * (datasets != 1)}"
-        return f"{what}: {done} of {planned} cells finished ok."
+        return f"{name}: {what}, {len(self.merged.ok()):,} of {planned:,} fits"
 
     @cached_property
     def styles(self) -> dict[str, MethodStyle]:
@@ -105,14 +103,37 @@ class ReportContext:
     @cached_property
     def rank_groups(self) -> list[RankGroupResult]:
         """Return the ranks of the groups of methods that the studies list."""
-        return group_ranks.collect(self.merged)
+        from ep_bench.report.sections import rank_groups
+
+        return rank_groups.collect(self.merged)
 
     @cached_property
-    def leaderboards(self) -> list[Leaderboard]:
-        """Return the leaderboard of each main score, those of log-likelihoods first."""
+    def set_groups(self) -> dict[str, list[str]]:
+        """Return the data sets of all groups: all, then small and large ones if there are both."""
+        names = self.merged.datasets
+        small = [name for name in names if self.merged.sizes.get(name, SMALL) < SMALL]
+        large = [name for name in names if name not in small]
+        return {"all": names} | ({"small": small, "large": large} if small and large else {})
+
+    @cached_property
+    def boards(self) -> dict[tuple[str, str], Leaderboard]:
+        """Return the leaderboard of each score and group of data sets, those of log-likelihoods first."""
+        from ep_bench.report.sections.leaderboard import leaderboard
+
         tables = sorted((one.table for one in self.scores), key=lambda table: table.score.source != "ll")
         tables.sort(key=lambda table: table.score.task == "classification")
-        return [leaderboard(self.merged, table, self.checks) for table in tables if table.score.better]
+        return {
+            (table.score.name, group): leaderboard(self.merged, table, sets=sets)
+            for table in tables
+            if table.score.better
+            for group, sets in self.set_groups.items()
+            if set(sets) & set(table.datasets)
+        }
+
+    @property
+    def leaderboards(self) -> list[Leaderboard]:
+        """Return the leaderboard of each score on all data sets, that of the log-likelihood first."""
+        return [board for (_, group), board in self.boards.items() if group == "all"]
 
     @cached_property
     def further_scores(self) -> dict[str, ScoreTable]:

@@ -8,17 +8,21 @@ classes if the folders have regression too. ``select`` keeps the matching cells,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ep_bench.errors import UserError, nearest
-from ep_bench.report import leaderboard, merge
+from ep_bench.report import inline_charts, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import RankedScore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ep_bench.plotting.method_style import MethodStyle
+    from ep_bench.plotting.page import Picture
+    from ep_bench.report.sections.leaderboard import Leaderboard
 
 
 def score_panels(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
@@ -68,14 +72,56 @@ def score_against_time(*folders: str | Path, score: str = "ll", select: Sequence
     The loss is that of the leaderboard: the mean over data sets of the difference from the best, in nats for a
     log-likelihood and relative for other scores. Raises UserError if no methods are ranked.
     """
-    from ep_bench.report.sections.leaderboard_tables import chart, has_losses_and_times
+    from ep_bench.report.sections.leaderboard import leaderboard
 
     report = _report(folders, select)
-    board = leaderboard.leaderboard(report.merged, _ranked(report, score).table, report.checks)
+    board = leaderboard(report.merged, _ranked(report, score).table)
     if not has_losses_and_times(board):
         problem = "no two methods have a loss and a CPU time on a common data set on which they are complete"
         raise UserError(problem, where="score_against_time")
-    return chart(board, report.styles).figure
+    return loss_and_time(board, report.styles).figure
+
+
+def has_losses_and_times(board: Leaderboard) -> bool:
+    """Return whether a ranked method has a loss and a CPU time."""
+    return bool(inline_charts.points(board))
+
+
+def loss_and_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front and its methods."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from ep_bench.plotting.axes import log_axis
+    from ep_bench.plotting.numbers import plain_ticks
+    from ep_bench.plotting.style import STYLE, finish
+
+    points = inline_charts.points(board)
+    best = inline_charts.front(points)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(5.5, 3.6))
+        ax = figure.add_axes((0.11, 0.13, 0.86, 0.84))
+        for one in points:
+            style = styles[one.method]
+            face = "white" if one.hollow else style.colour
+            ax.plot(one.seconds, one.loss, style.marker, color=style.colour, markersize=5, markerfacecolor=face)
+        ax.plot([one.seconds for one in best], [one.loss for one in best], "--", color="0.4", linewidth=0.8, zorder=0)
+        for one in best:
+            ax.annotate(
+                one.method, (one.seconds, one.loss), (-5, 4), textcoords="offset points", fontsize=7.5, ha="right"
+            )
+        ax.margins(x=0.12, y=0.06)
+        log_axis(ax)
+        ax.invert_yaxis()
+        plain_ticks(ax.yaxis)
+        ax.set_xlabel("median CPU seconds per split, tuning included")
+        ax.set_ylabel(f"mean loss ({'nats' if board.score.better == 'higher' else 'relative'}), better is up")
+    caption = (
+        f"{board.score.title}: mean loss from the best ranked mean of each data set against the median CPU time of a "
+        f"split, on {', '.join(board.datasets)}. Dashed: Pareto front, the methods that no other one beats in both. "
+        "Hollow: some splits have not converged."
+    )
+    return finish(figure, "score-against-time", caption)
 
 
 def predictions(folder: str | Path, dataset: str, select: Sequence[str] = ()) -> Figure:

@@ -27,6 +27,7 @@ Place = tuple[str, int]  # data set, split
 INDEPENDENT = "holdout"  # scheme whose splits are draws from one distribution, without common data points
 CPU_TIMES = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 TOLERANCE = 1e-9  # relative difference of equal scores
+NAMED = 6  # names that a sentence lists
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 
 
@@ -106,6 +107,13 @@ class MergedStudies:
             for label, entry in (study.lock.get("methods") or {}).items():
                 found[self.names.get((tag, label), label)] |= dict.fromkeys(entry.get("published") or ())
         return {method: tuple(columns) for method, columns in found.items()}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The number of data points of each data set with finished cells."""
+        rows = self.ok()
+        total = (rows["n_train"].astype(float) + rows["n_test"].astype(float)).groupby(rows["dataset"]).max()
+        return {str(name): int(value) for name, value in total.dropna().items()}
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], dict[int, str]]:
@@ -228,8 +236,10 @@ def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str]
     columns: dict[str, MethodColumn] = {}
     for cell in store.lock_cells(study.lock) or study.rows:
         column = columns.setdefault(cell["method"], MethodColumn(cell["method"], [tag], labels={tag: cell["method"]}))
-        dataset = names.get((tag, cell["dataset"]), cell["dataset"])
-        column.cells[dataset, int(cell["split"])] = (cell["cell"], rows.get(cell["cell"]))
+        place = names.get((tag, cell["dataset"]), cell["dataset"]), int(cell["split"])
+        row = rows.get(cell["cell"])
+        if row is not None or place not in column.cells:  # the rows are those of the first seed
+            column.cells[place] = (cell["cell"], row)
     return list(columns.values())
 
 
@@ -295,6 +305,14 @@ def split_ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in words; of many, the first ones and the number of the others."""
+    names = list(names)
+    if len(names) > NAMED + 1:
+        names = [*names[:NAMED], f"{len(names) - NAMED} others"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 # Facts that decide how scores are compared, from the lock files

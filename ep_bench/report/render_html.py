@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
 
+from ep_bench.plotting.method_style import FAMILIES
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section
+from ep_bench.report.first_screen import READING, View
 
 STATIC = ("elements", "static")  # scripts of every page, in this order
-EXPLORER = ("data", "state", "filters", "charts", "leaderboard", "trace", "cell", "explorer")  # after these, with cells
-OPEN = 2  # sections at the top of the page; the others are folded
+WITH_CELLS = ("charts", "cell", "view")  # after these, with cells
+OPEN = 1  # sections at the top of the page; the others are folded
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
 
-def page(title: str, summary: str, sections: Sequence[Section], cells: str = "") -> str:
-    """Return the page of a report; ``cells`` is the JSON of ``page_data``, empty for a page without an explorer."""
+def page(
+    title: str, sections: Sequence[Section], views: Sequence[View] = (), data: Mapping[str, Any] | None = None
+) -> str:
+    """Return the page of a report.
+
+    Parameters
+    ----------
+    views : views of the first section; without any, all sections are shown as they are
+    data : content of ``page_data`` and LaTeX tables by score, for the page's script
+    """
     folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
     environment.filters |= {
@@ -34,17 +46,34 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
         "minus": with_minus,
     }
     style = (folder / "report.css").read_text(encoding="utf-8")
-    names = STATIC + EXPLORER if cells else STATIC
+    names = STATIC + WITH_CELLS if views else STATIC
     script = "\n".join(_without_comments((folder / f"{name}.js").read_text(encoding="utf-8")) for name in names)
-    return environment.get_template("report.html.j2").render(
+    template, macros = (environment.get_template(f"{name}.html.j2") for name in ("report", "macros"))
+    reading = READING.splitlines()
+    parts = [view.data() | {"html": str(macros.module.view(view, reading))} for view in views]  # type: ignore[attr-defined]
+    cells = {**(data or {}), "views": parts} if views else None
+    return template.render(
         title=title,
-        summary=summary,
         sections=sections,
         folded={section.id: section.summary or _contents(section) for section in sections[OPEN:]},
-        cells=cells,
+        views=views,
+        reading=reading,
+        seconds=_slider(views),
+        cells=json.dumps(cells, separators=(",", ":"), ensure_ascii=False, allow_nan=False) if cells else "",
+        families=FAMILIES,
         style=style,
         script=f'"use strict";\n{script}',
     )
+
+
+def _slider(views: Sequence[View]) -> list[str]:
+    """Return the limits of CPU time that the page offers, in words: 1, 2, 5, ... seconds between the extremes."""
+    known = [row.seconds for view in views for row in view.board.ranked if row.seconds > 0.0]
+    if not known:
+        return []
+    powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
+    limits = [float(f"{factor * 10.0**power:.3g}") for power in powers for factor in (1.0, 2.0, 5.0)]
+    return [f"{limit:g}" for limit in limits if min(known) < limit < max(known)]
 
 
 def _contents(section: Section) -> str:

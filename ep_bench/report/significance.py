@@ -233,6 +233,16 @@ def t_test_p(differences: Array, ratio: float) -> float:
     return float(2.0 * stats.t.sf(abs(t), J - 1))
 
 
+def pair_p(scores: Array, test: PairedTest) -> Array:
+    """Return the p-values (M, M) of the paired test between the columns of scores (J, M) without NaN, for J > 1."""
+    J, ratio = len(scores), 0.0 if test.independent else test.ratio
+    differences = scores[:, :, None] - scores[:, None, :]
+    mean, spread = differences.mean(axis=0), differences.var(axis=0, ddof=1)
+    constant = spread <= (1e-15 * np.abs(differences).max(axis=0)) ** 2
+    t = mean / np.sqrt((1.0 / J + ratio) * np.where(constant, 1.0, spread))
+    return np.where(constant, np.where(mean == 0.0, 1.0, 0.0), 2.0 * stats.t.sf(np.abs(t), J - 1))
+
+
 def compare_with_best(
     losses: Array, complete: NDArray[np.bool_], test: PairedTest
 ) -> tuple[int, Array, NDArray[np.bool_]]:

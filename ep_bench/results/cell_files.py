@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from ep_bench.errors import UserError
-from ep_bench.report import figures
-from ep_bench.report.sections import leaderboard_tables as drawing
+from ep_bench.report import figures, inline_charts
+from ep_bench.report.inline_charts import Point
 
 ROOT = Path(__file__).parents[2]
 METHODS = ["pbp", "hmc", "gp"]
@@ -61,7 +61,8 @@ def test_the_pareto_front_has_no_dominated_method(folder):
     assert len(front) == 3
     assert [loss for _, loss in front] == sorted((loss for _, loss in front), reverse=True)
     assert {text.get_text() for text in ax.texts} - {""} == set(METHODS)
-    assert list(drawing._front([(1.0, 3.0), (2.0, 4.0), (3.0, 1.0)])) == [(1.0, 3.0), (3.0, 1.0)]
+    points = [Point("a", 1.0, 3.0, False), Point("b", 2.0, 4.0, False), Point("c", 3.0, 1.0, False)]
+    assert [point.method for point in inline_charts.front(points)] == ["a", "c"]
 
 
 def test_wrong_input_is_named(folder, tmp_path):

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from ep_bench.report import leaderboard, merge, significance
+from ep_bench.report import first_screen, merge, significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME
-from ep_bench.report.sections import leaderboard_tables as section
+from ep_bench.report.sections import leaderboard
 from ep_bench.report.significance import PairedTest, block_ranks
 from ep_bench.results import store
 
@@ -90,9 +90,14 @@ def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_stu
     last = report.leaderboards[0].rows[-1]
     assert last.method == "pbp"
     assert math.isnan(last.rank)
-    (shown,) = section.sections(report)
-    assert [entry["text"] for entry in shown.tables[0].rows[-1]][:4] == ["pbp", "–", "–", "–"]
-    assert "2 of 3 methods on 3 data sets (boston, yacht, wine), 5 splits each" in shown.tables[0].caption
+    (shown,) = leaderboard.sections(report)
+    texts = [entry["text"] for entry in shown.tables[0].rows[-1]]
+    assert texts[:4] == ["pbp", "–", "not ranked", "–"]
+    excluded = first_screen.views(report)[0].excluded
+    assert "pbp is not ranked: it lacks splits of boston (1 of 5 splits), yacht (1 of 5 splits) and wine" in excluded[1]
+    assert first_screen.subset_text(report.leaderboards[0]) == (
+        "2 of 3 methods on 3 data sets (boston, yacht, wine), 5 splits each"
+    )
 
 
 def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
@@ -104,27 +109,29 @@ def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
         )
 
     report = ReportContext(merge.merge([make_study(tmp_path / "s", datasets=["boston"], change=change)]))
-    (shown,) = section.sections(report)
+    (shown,) = leaderboard.sections(report)
     table = shown.tables[0]
     assert table.head[:3] == ["method", "mean test log-likelihood on boston", "loss (nats)"]
     assert [[entry["text"] for entry in row[:3]] for row in table.rows[:2]] == [
         ["ridge", "−2.000 ± 0.000", "0.000"],
         ["pbp", "−2.500 ± 0.000", "0.500"],
     ]
-    assert table.rows[2][1]["text"] == "–"
-    assert "average rank" not in " ".join(shown.lines)
+    assert table.rows[2][1]["text"] == "not ranked"
+    assert shown.lines[0].startswith("Best by mean test log-likelihood: ridge (−2.000 ± 0.000). By the paired test")
 
 
-def test_a_method_that_has_not_converged_is_after_those_that_have(tmp_path, make_study):
+def test_a_method_that_has_not_converged_is_ranked_by_its_scores_and_named_in_the_headline(tmp_path, make_study):
     def change(row):
         better = row["method"] == "pbp"
         return {**row, "converged": str(not better).lower(), "ll": row["ll"] + 10.0 * better}
 
     report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
-    (shown,) = section.sections(report)
-    rows = shown.tables[0].rows
-    assert [(row[0]["text"], row[0]["strong"]) for row in rows] == [("gp", False), ("ridge", False), ("pbp†", False)]
-    assert report.leaderboards[0].best is None
+    (shown,) = leaderboard.sections(report)
+    first, *_ = shown.tables[0].rows
+    assert (first[0]["text"], first[0]["strong"], first[-1]["text"]) == ("pbp", True, "0 %")
+    assert "hollow" in first[2]["html"]
+    assert "pbp (rank 1.0) has the lowest rank" in shown.lines[0]
+    assert shown.lines[0].endswith("pbp has not converged on 15 of 15 splits.")
 
 
 def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
@@ -142,10 +149,10 @@ def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
     assert board.datasets == ("boston", "yacht", "wine")
     first = board.rows[0]
     assert (first.method, first.mark, first.converged.unconverged) == ("pbp", "", 5)
-    (shown,) = section.sections(report)
-    cell = shown.tables[0].rows[0][0]
-    assert (cell["text"], cell["strong"]) == ("pbp", True)
-    assert report.label("pbp") == "pbp†"
+    (shown,) = leaderboard.sections(report)
+    name, _, interval, *_ = shown.tables[0].rows[0]
+    assert (name["text"], name["strong"]) == ("pbp", True)
+    assert "hollow" not in interval["html"]
 
 
 def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):
@@ -163,19 +170,6 @@ def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):
     assert all(math.isnan(row.loss) for row in board.rows)
 
 
-@pytest.mark.parametrize("all_unconverged", [False, True])
-def test_losses_are_from_the_best_mean_that_has_converged_if_there_is_one(tmp_path, make_study, all_unconverged):
-    def change(row):
-        rmse = {"pbp": 1.1, "ridge": 1.2, "gp": 1.0}[row["method"]]
-        return {**row, "rmse": rmse, "converged": str(row["method"] != "gp" and not all_unconverged).lower()}
-
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
-    board = next(one for one in report.leaderboards if one.score.name == "rmse")
-    best = 1.0 if all_unconverged else 1.1
-    losses = {row.method: row.loss for row in board.rows}
-    assert losses == pytest.approx({"pbp": 1.1 / best - 1.0, "ridge": 1.2 / best - 1.0, "gp": 1.0 / best - 1.0})
-
-
 def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
     """The means of pbp and gp are 2.2 standard errors apart, and 1.5 with the variance of overlapping splits."""
 
@@ -191,39 +185,57 @@ def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
     assert widths == [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
 
 
-def test_tuning_budgets_are_stated(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    lock = store.read_lock(folder)
-    lock["methods"]["gp"]["tune"] = {"trials": 30, "fraction": 0.2}
-    lock["methods"]["gp"]["validated"] = "tau"
-    lock["methods"]["ridge"]["validated"] = "epochs"
-    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
-    rows = ReportContext(merge.merge([folder])).leaderboards[0].rows
-    assert {row.method: row.tuning for row in rows} == {
-        "pbp": "none",
-        "ridge": "epochs on validation points",
-        "gp": "30 trials per split; tau on validation points",
-    }
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.0157, "15.7 ms"), (3.33, "3.33 s"), (600.0, "10 min"), (9000.0, "2.5 h")]
 )
 def test_times_have_units(seconds, words):
-    assert section.duration(seconds) == words
+    assert leaderboard.duration(seconds) == words
 
 
-def test_all_methods_of_equal_rank_are_bold_and_counts_of_convergence_are_complete(tmp_path, make_study):
+def test_methods_of_equal_rank_tie_and_are_bold(tmp_path, make_study):
     def change(row):
         state = {"pbp": {"converged": "false"}, "gp": {"r_hat": 1.0 + 0.03 * (row["split"] > 2)}}
         level = {"pbp": 3.0, "ridge": 1.0 + (row["dataset"] == "boston"), "gp": 1.0 + (row["dataset"] == "yacht")}
         return {**row, "ll": -level[row["method"]], **state.get(row["method"], {})}
 
     folder = make_study(tmp_path / "s", datasets=("boston", "yacht"), change=change)
-    rows = section.sections(ReportContext(merge.merge([folder])))[0].tables[0].rows
-    assert {row[0]["value"]: row[0]["strong"] for row in rows} == {"ridge": True, "gp": True, "pbp": False}
-    words = {row[0]["value"]: row[7]["text"] for row in rows}
-    assert words == {"ridge": "–", "gp": "6 of 10, 4 nearly, 0 not", "pbp": "0 of 10, 10 not"}
+    (shown,) = leaderboard.sections(ReportContext(merge.merge([folder])))
+    rows = {row[0]["value"]: row for row in shown.tables[0].rows}
+    assert {name: row[0]["strong"] for name, row in rows.items()} == {"ridge": True, "gp": True, "pbp": False}
+    assert {name: row[-1]["text"] for name, row in rows.items()} == {
+        "ridge": "no criterion",
+        "gp": "60 %",
+        "pbp": "0 %",
+    }
+    assert "6 of 10 converged, 4 nearly, 0 not" in rows["gp"][-1]["html"]
+    assert "ridge and gp tie by mean test log-likelihood (rank 1.5)" in shown.lines[0]
+
+
+def test_tests_separate_the_first_method_from_all_others(tmp_path, make_study):
+    """On 10 data sets with the same order of two methods, Wilcoxon's test rejects."""
+
+    def change(row):
+        return {**row, "ll": row["ll"] - 5.0 * (row["method"] == "gp")}
+
+    sets = [f"set {i}" for i in range(10)]
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp", "gp"], sets, change=change)]))
+    board = report.leaderboards[0]
+    assert first_screen.separated_from_best(report, board) == (["gp"], "")
+    assert "tests separate pbp from the other method" in first_screen.verdict(report, board)
+    assert "No single winner" not in first_screen.verdict(report, board)
+
+
+def test_the_best_within_a_budget_is_ranked_among_the_methods_below_it(tmp_path, make_study):
+    """The best of all is too slow. Of the other two, one is better than the other on two data sets of three."""
+    levels = {"pbp": (1, 1, 1), "ridge": (2, 3, 2), "gp": (3, 2, 3)}
+
+    def change(row):
+        level = levels[row["method"]][("boston", "yacht", "wine").index(row["dataset"])]
+        seconds = {"pbp": 30.0, "ridge": 3.0, "gp": 0.1}[row["method"]]
+        return {**row, "ll": -float(level), "fit_seconds": seconds, "predict_seconds": 0.0}
+
+    board = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)])).leaderboards[0]
+    assert [board.best_within(limit) for limit in (0.01, 1.0, 5.0, 100.0)] == [[], ["gp"], ["ridge"], ["pbp"]]
 
 
 def covered(draw, true, repetitions):
@@ -274,7 +286,11 @@ def test_data_sets_without_an_upper_bound_do_not_count_in_ranks_of_log_likelihoo
     assert boards["rmse"].datasets == ("boston", "yacht", "wine")
     rankings = {one.score.name: one.rankings[0].datasets for one in report.scores}
     assert (rankings["ll"], rankings["rmse"]) == (boards["ll"].datasets, boards["rmse"].datasets)
-    assert "no upper bound on wine (6 target values)" in " ".join(section.sections(report)[0].lines)
+    excluded = first_screen.views(report)[0].excluded
+    assert (
+        "wine does not count in these ranks: with 6 target values, the log-likelihood has no upper bound."
+        in excluded[1]
+    )
     table = report.table_of(boards["ll"].score)
     assert table.ranked_rows([2]) == [2]  # nothing else is there
 
@@ -282,4 +298,3 @@ def test_data_sets_without_an_upper_bound_do_not_count_in_ranks_of_log_likelihoo
 def test_one_split_has_no_interval(tmp_path, make_study):
     board = ReportContext(merge.merge([make_study(tmp_path / "s", splits=1)])).leaderboards[0]
     assert all(np.isnan([row.low, row.high]).all() for row in board.ranked)
-    assert board.best is not None

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.report import build, merge
+from ep_bench.report import build, first_screen, merge
 from ep_bench.report.context import ReportContext
-from ep_bench.report.page_data import subset_test
 from ep_bench.report.sections import missing_cells
 from ep_bench.report.sections import ranks as ranks_section
 from ep_bench.results import store
@@ -103,9 +102,8 @@ def test_data_sets_with_the_same_data_points_are_no_independent_blocks(tmp_path,
         lines = "\n".join(line for part in shown.parts for line in part.lines)
         assert ("Friedman χ²" in lines) is tested
         assert ("no test, because boston [a] and boston [b]; concrete [a]" in lines) is not tested
-        board = report.leaderboards[0]
-        words = subset_test(report, report.table_of(board.score), board)
-        assert ("contain the same data points" in words) is not tested
+        verdict = first_screen.verdict(report, report.leaderboards[0])
+        assert ("contain the same data points" in verdict) is not tested
 
 
 def test_studies_with_the_same_name_are_distinguished(tmp_path, make_study):

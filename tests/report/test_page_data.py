@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import zlib
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from ep_bench.report import build, merge, page_data
+from ep_bench.plotting.method_style import FAMILIES
+from ep_bench.report import build, first_screen, merge, page_data, summary
 from ep_bench.report.context import ReportContext
+from ep_bench.report.significance import PairedTest, pair_p
+from ep_bench.results import store
 
 
 def content(*folders):
-    return json.loads(page_data.page_data(ReportContext(merge.merge(folders))))
+    return json.loads(json.dumps(page_data.CellData(ReportContext(merge.merge(folders))).as_dict(), allow_nan=False))
 
 
 def test_every_finished_cell_is_in_the_data(tmp_path, make_study):
@@ -28,7 +33,7 @@ def test_every_finished_cell_is_in_the_data(tmp_path, make_study):
     folder = make_study(tmp_path / "s", change=change)
     data, rows = content(folder), merge.merge([folder]).rows
     assert [m["name"] for m in data["methods"]] == ["pbp", "ridge", "gp"]
-    assert [data["families"][m["family"]] for m in data["methods"]] == [
+    assert [FAMILIES[m["family"]] for m in data["methods"]] == [
         "networks",
         "other methods",
         "Gaussian processes",
@@ -44,28 +49,46 @@ def test_every_finished_cell_is_in_the_data(tmp_path, make_study):
         assert reasons == ["", "", "timeout: over 600 s" if names[0] == "gp" else "", "", ""]
 
 
-def test_presets_have_ranks_and_tests(tmp_path, make_study):
-    methods = ["pbp", "hmc", "laplace", "gp"]
-    data = content(make_study(tmp_path / "s", methods, ["boston", "yacht"], splits=10))
-    found = {preset["name"]: preset for preset in data["presets"]}
-    assert set(found) == {"all", "networks"}
-    networks = found["networks"]["scores"]["ll"]
-    assert sorted(row[0] for row in networks["rows"]) == [0, 1, 2]
-    assert [row[1] for row in networks["rows"]] == sorted(row[1] for row in networks["rows"])
-    assert networks["test"] == "Not tested: too few independent blocks."
+def test_views_are_of_all_scores_and_of_small_and_large_sets(tmp_path, make_study):
+    def change(row):
+        return {**row, "n_train": 9000} if row["dataset"] == "protein" else row
+
+    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "protein"], change=change)
+    lock = store.read_lock(folder)
+    lock["datasets"]["protein"]["n"] = 9050
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    report = ReportContext(merge.merge([folder]))
+    views = first_screen.views(report)
+    assert [(view.board.score.name, view.group) for view in views] == [
+        (score, group) for score in ("ll", "rmse", "crps") for group in ("all", "small", "large")
+    ]
+    for view in views:
+        data = view.data()
+        assert data["methods"] == [row.method for row in view.board.ranked]
+        assert len(data["csv"]) == 1 + len(data["rows"]) == 4
+        assert [len(means) for means in data["means"]] == [len(view.board.datasets)] * 3
 
 
-def test_independent_blocks_are_tested(tmp_path, make_study):
-    sets = ["boston", "yacht", "wine", "power", "energy"]
-    for factor, words in ((2.0, "rejects"), (1.0, "does not reject")):
-        factors = {"pbp": 1.0, "hmc": 1.0 / factor, "laplace": factor}
+def test_options_are_those_of_the_cells_not_of_the_entry(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["hmc", "bp"], ["boston"])
+    lock = store.read_lock(folder)
+    lock["methods"]["hmc"]["options"] = {"samples": 500}
+    for group in lock["groups"]:
+        group["factors"]["options"] = {"samples": 37500, "stored": None}
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    data = content(folder)
+    assert [data["options"][place] for entry in data["entries"] for place in entry["o"]] == ["samples: 37500"] * 2
 
-        def change(row, factors=factors):
-            return {**row, "rmse": factors[row["method"]] * (1.0 if len(set(factors.values())) == 1 else row["rmse"])}
 
-        folder = make_study(tmp_path / words.replace(" ", "-"), list(factors), sets, splits=4, change=change)
-        stored = content(folder)["presets"][0]["scores"]["rmse"]
-        assert stored["test"] == f"Friedman's test over 5 data sets {words} equal ranks."
+def test_pairs_have_the_p_values_of_the_paired_test(tmp_path, make_study):
+    report = ReportContext(merge.merge([make_study(tmp_path / "s")]))
+    data, table = page_data.CellData(report).as_dict(), report.table_of(report.leaderboards[0].score)
+    methods, p = data["pairs"]["ll"][1]
+    cells = summary.pivot(report.merged, table.score).loc["yacht"]
+    pairs = itertools.combinations(["pbp", "ridge", "gp"], 2)
+    expected = [table.tests[1].p((cells[a] - cells[b]).to_numpy()) for a, b in pairs]
+    assert methods == [0, 1, 2]
+    assert p == [round(1000 * value) for value in expected]
 
 
 def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):
@@ -75,22 +98,19 @@ def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):
     assert name not in text
     packed = re.search(r'<script type="text/plain" id="cells">(.*?)</script>', text).group(1)
     stored = json.loads(zlib.decompress(base64.b64decode(packed)))
-    assert stored == content(folder)
+    assert {key: stored[key] for key in content(folder)} == content(folder)
     assert stored["methods"][0]["name"] == name
 
 
-def test_one_method_needs_no_data(tmp_path, make_study):
-    assert page_data.page_data(ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp"])]))) == ""
+def test_one_method_has_no_views(tmp_path, make_study):
+    assert first_screen.views(ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp"])]))) == []
 
 
-def test_entries_name_the_scores_by_which_they_are_not_distinguished_from_the_best(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    data, report = content(folder), ReportContext(merge.merge([folder]))
-    for table in (report.table_of(board.score) for board in report.leaderboards):
-        marked = {
-            (data["methods"][entry["m"]]["name"], data["datasets"][entry["d"]]["name"])
-            for entry in data["entries"]
-            if table.score.name in entry.get("e", [])
-        }
-        places = zip(*table.marked.nonzero(), strict=True)
-        assert marked == {(table.methods[j], table.datasets[i]) for i, j in places}
+@pytest.mark.parametrize("ratio", [0.0, 0.1])
+def test_p_values_of_pairs_are_those_of_single_tests(ratio):
+    scores = np.random.default_rng(0).normal(size=(10, 4))
+    scores[:, 3] = scores[:, 2]
+    test = PairedTest(independent=ratio == 0.0, ratio=ratio)
+    p = pair_p(scores, test)
+    for i, j in itertools.combinations(range(4), 2):
+        assert p[i, j] == p[j, i] == pytest.approx(test.p(scores[:, i] - scores[:, j]))

@@ -1,4 +1,4 @@
-"""The page of a report in headless Chromium: filters, sorting, single cells, addresses, no JavaScript, dark, phone.
+"""The page of a report in headless Chromium: views, filters, cells, addresses, print, no JavaScript, dark, phone.
 
 Needs Debian's package ``chromium``; without the program, the tests are skipped.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.report import build, render_html
+from ep_bench.results import store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -19,14 +21,16 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the program chromium is not installed"),
 ]
 METHODS = ["pbp", "hmc", "laplace", "gp", "ridge"]
-SETS = ["boston", "concrete", "energy", "wine", "yacht"]
+SETS = ["boston", "concrete", "energy", "power", "yacht"]
 SECONDS = 120_000  # milliseconds that an action may take on a busy machine
 
 
 def gaps(row):
-    """`ridge` lacks a split of wine, `hmc` has not converged on boston."""
-    if row["method"] == "ridge" and row["dataset"] == "wine" and row["split"] == 1:
+    """`ridge` lacks a split of power, `hmc` has not converged on boston; power is large."""
+    if row["method"] == "ridge" and row["dataset"] == "power" and row["split"] == 1:
         return None
+    row = {**row, "n_train": 9000} if row["dataset"] == "power" else row
+    row = {**row, "fit_seconds": 30.0} if row["method"] == "hmc" else row
     if row["method"] == "hmc" and row["dataset"] == "boston":
         return {**row, "r_hat": 1.2, "reason": "not converged: R-hat of predictions 1.2"}
     return row
@@ -35,6 +39,9 @@ def gaps(row):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, make_study):
     folder = make_study(tmp_path_factory.mktemp("page") / "study", METHODS, SETS, splits=4, change=gaps)
+    lock = store.read_lock(folder)
+    lock["datasets"]["power"]["n"] = 9050
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
     return build([folder])[0].as_uri()
 
 
@@ -69,121 +76,133 @@ def open_page(browser, address):
     assert errors == []
 
 
-def rows_of_leaderboard(page):
-    """Return the rows of the leaderboard, once the script has unpacked the data."""
-    rows = page.locator("#live-leaderboard tbody tr")
-    rows.first.wait_for()
-    return rows
+BOARD = "#view.live table.board tbody tr"
 
 
 def names(page):
-    """Return the methods of the leaderboard in the order of its rows, and those with a rank."""
-    rows = rows_of_leaderboard(page)
-    texts = [row.locator("th, td").all_inner_texts() for row in rows.all()]
-    return [text[0].strip("†") for text in texts], [text[0].strip("†") for text in texts if text[1] != "–"]
+    """Return the methods of the leaderboard in the order of its rows, once the script has started."""
+    rows = page.locator(BOARD)
+    rows.first.wait_for()
+    return [row.get_attribute("data-method") for row in rows.all()]
+
+
+def texts(page, rows=BOARD):
+    page.locator(rows).first.wait_for()
+    return [[text.strip() for text in row.locator("th, td").all_inner_texts()] for row in page.locator(rows).all()]
 
 
 def test_the_leaderboard_equals_the_static_one(open_page):
-    live = open_page()
     static = open_page(java_script_enabled=False)
-    rows = static.locator("#leaderboard .static table").first.locator("tbody tr").all()
-    expected = [[text.strip() or "–" for text in row.locator("th, td").all_inner_texts()] for row in rows]
-    shown = rows_of_leaderboard(live).all()
-    found = [[text.strip() for text in row.locator("th, td").all_inner_texts()] for row in shown]
-    assert len(found) == len(METHODS)
-    assert [row[:4] for row in found] == [row[:4] for row in expected]  # method, rank, interval, loss
-    assert [row[6:8] for row in found] == [row[6:8] for row in expected]  # finished, converged
+    assert texts(open_page()) == texts(static, "#view table.board tbody tr")
 
 
-def test_filters_change_ranks_and_tests(open_page):
+def test_score_and_sets_choose_a_view(open_page):
     page = open_page()
-    note = page.locator("#subset")
-    assert "not tested" not in note.inner_text().lower() or "Friedman" in note.inner_text()
-    page.locator("button.preset", has_text="networks").click()
-    assert set(names(page)[0]) == {"pbp", "hmc", "laplace"}
-    assert "preset=networks" in page.url
-    page.locator("#filter-methods > summary").click()
-    page.locator("input[data-method=laplace]").uncheck()
-    assert set(names(page)[0]) == {"pbp", "hmc"}
-    assert "not tested" in note.inner_text()
-    assert all(row == "–" for row in rows_of_leaderboard(page).locator("td:nth-of-type(2)").all_inner_texts())
-    page.locator("input[data-family=networks]").check()
-    assert set(names(page)[0]) == {"pbp", "hmc", "laplace"}
+    assert len(names(page)) == len(METHODS)
+    headline = page.locator("#view .headline")
+    assert "log-likelihood" in headline.inner_text()
+    page.locator("select[name=score]").select_option("rmse")
+    assert "RMSE" in headline.inner_text()
+    page.locator(".choice", has_text="large").click()
+    assert "sets=large" in page.url
+    assert "score=rmse" in page.url
+    assert page.locator("table.map thead th").all_inner_texts()[1:] == []  # one data set needs no map
+    assert "power" in page.locator("table.board thead").inner_text()
 
 
-def test_only_complete_and_converged_methods(open_page):
-    page = open_page("#view:sets=boston,wine")
-    everything, ranked = names(page)
-    assert set(everything) == set(METHODS)
-    assert set(ranked) == {"pbp", "hmc", "laplace", "gp"}
-    page.locator("#filter-complete").check()
-    assert set(names(page)[0]) == set(ranked)
-    page.locator("#filter-converged").check()
-    assert set(names(page)[1]) == {"pbp", "laplace", "gp"}
-    assert "complete=1&converged=1" in page.url
+def test_a_family_is_ranked_among_itself_without_tests(open_page):
+    page = open_page()
+    names(page)
+    page.locator("select[name=family]").select_option("networks")
+    assert set(names(page)) == {"pbp", "hmc", "laplace"}
+    assert "without intervals and tests" in page.locator("#restricted").inner_text()
+    ranks = [float(row[1]) for row in texts(page)]
+    assert sum(ranks) == pytest.approx(6.0, abs=0.11)
+    assert ranks == sorted(ranks)
+    assert page.locator("table.board svg").count() == 0
 
 
-def test_a_dagger_refers_to_the_chosen_data_sets(open_page):
-    for chosen, name in (("boston,wine", "hmc†"), ("wine,yacht", "hmc")):
-        page = open_page(f"#view:sets={chosen}")
-        assert name in [link.inner_text() for link in page.locator("#live-leaderboard button.link").all()]
-
-
-def test_a_single_data_set_has_means_instead_of_ranks(open_page):
-    page = open_page("#view:sets=boston")
-    head = page.locator("#live-leaderboard thead th").all_inner_texts()
-    assert [text.split("\n")[0].strip(" ↕↑↓") for text in head[1:3]] == [
-        "Mean test log-likelihood on boston",
-        "loss (nats)",
-    ]
-    assert "±" in page.locator("#live-leaderboard tbody tr td").first.inner_text()
-    assert "Lowest average rank" not in page.locator("#subset").inner_text()
+def test_a_limit_of_cpu_time_hides_slower_methods(open_page):
+    page = open_page("#view:cpu=20")
+    assert set(names(page)) == {"pbp", "laplace", "gp"}  # without times of all data sets, ridge is not ranked
+    assert page.locator("output").inner_text() == "< 20 s"
 
 
 def test_a_heading_sorts_the_rows(open_page):
     page = open_page()
-    head = page.locator("#live-leaderboard th button", has_text="median CPU time")
-    head.click()
-    column = page.locator("#live-leaderboard tbody tr td:nth-of-type(5)")
-    values = [cell.get_attribute("data-value") for cell in column.all()]
-    known = [float(value) for value in values if value]
-    assert known == sorted(known)
-    assert values == [value for value in values if value] + [value for value in values if not value]
-    head.click()
-    known = [float(value) for cell in column.all() if (value := cell.get_attribute("data-value"))]
-    assert known == sorted(known, reverse=True)
+    names(page)
+    head = page.locator("table.board th button", has_text="CPU time")
+    column = page.locator(f"{BOARD} td:nth-of-type(4)")
+    for down in (False, True):
+        head.click()
+        known = [float(value) for cell in column.all() if (value := cell.get_attribute("data-value"))]
+        assert known == sorted(known, reverse=down)
+
+
+def test_the_csv_has_the_shown_rows(open_page):
+    page = open_page("#view:family=0")
+    shown = names(page)
+    with page.expect_download() as download:
+        page.locator("#csv").click()
+    head, *lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert head.startswith("method,rank,low,high,loss,cpu_seconds")
+    assert {line.split(",")[0] for line in lines} == set(shown)
+    with page.expect_download() as download:
+        page.locator("#latex").click()
+    assert "tabular" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
 def test_a_cell_shows_splits_differences_seeds_and_reasons(open_page):
     page = open_page()
-    page.locator("#live-leaderboard button.link", has_text="hmc").click()
+    page.locator(f"{BOARD} th", has_text="hmc").click()
     cell = page.locator("#cell")
-    assert "hmc† on boston" in cell.locator("h3").inner_text()
+    assert cell.locator("h2").inner_text() == "hmc on boston"
     assert cell.locator("#cell-splits circle").count() == 4 + 1  # splits and their mean
     cell.locator("#cell-versus").select_option(label="gp")
-    caption = cell.locator("#cell-difference figcaption").inner_text()
-    assert re.search(r"Paired difference, hmc† minus gp: .* over 4 common splits", caption)
-    assert re.search(r"Median CPU time of a split: .*, [\d.]+ times that of gp \(", cell.inner_text())
+    assert cell.locator("#cell-difference figcaption").inner_text().startswith("hmc minus gp on 4 common splits")
+    assert re.search(r"hmc is (better|worse) than gp by .*; paired test: p (=|<) 0\.", cell.inner_text())
+    assert re.search(r"It takes [\d.]+ times the CPU time", cell.inner_text())
     cell.locator("summary", has_text="All 4 splits").click()
     text = cell.locator("table").inner_text()
     assert "R-hat of predictions 1.2" in text
     assert text.count("not converged") >= 4
     again = open_page("#" + page.url.partition("#")[2])
-    assert again.locator("#cell-difference figcaption").inner_text() == caption
+    assert again.locator("#cell-difference figcaption").inner_text().startswith("hmc minus gp")
+
+
+def test_escape_closes_the_panel_and_a_shared_link_scrolls_to_its_cell(open_page):
+    page = open_page("#view:cell=gp,yacht", viewport={"width": 900, "height": 300})
+    assert page.locator("#cell h2").inner_text() == "gp on yacht"
+    assert page.locator("td.chosen").is_visible()
+    assert page.evaluate("scrollY") > 0
+    page.keyboard.press("Escape")
+    assert not page.locator("#cell h2").is_visible()
+    assert "cell=" not in page.url
 
 
 def test_an_address_restores_the_view_and_unknown_names_are_ignored(open_page):
-    page = open_page("#view:score=rmse&methods=pbp,gp,nobody&sets=boston&complete=1&broken=%E0%A4%A")
-    assert page.locator("#filter-score option:checked").inner_text().startswith("RMSE")
-    assert set(names(page)[0]) == {"pbp", "gp"}
-    assert "on 1 data set (boston)" in page.locator("#subset").inner_text()
+    page = open_page("#view:score=rmse&sets=nowhere&family=1&broken=%E0%A4%A&cell=nobody,boston")
+    assert names(page) == ["gp"]
+    assert page.locator("select[name=score] option:checked").inner_text() == "RMSE"
+    assert not page.locator("#cell").is_visible()
+
+
+def test_printing_shows_the_first_section_only(open_page):
+    page = open_page()
+    names(page)
+    page.emulate_media(media="print")
+    assert page.locator("#view").is_visible()
+    assert page.locator(BOARD).last.is_visible()
+    assert not page.locator("#scores").is_visible()
+    assert not page.locator("#filters").is_visible()
 
 
 def test_without_javascript_tables_and_the_figures_outside_folded_sections_are_there(open_page):
     page = open_page(java_script_enabled=False)
-    assert page.locator("#leaderboard .static table").first.is_visible()
-    assert not page.locator("#explorer").is_visible()
-    assert page.locator("figure img").count() >= 8
+    assert page.locator("#view table.board").is_visible()
+    assert page.locator("#view table.map").is_visible()
+    assert not page.locator("#filters").is_visible()
+    assert page.locator("figure img").count() >= 7
     assert page.locator("section:not(:has(> details)) img[data-packed]").count() == 0
     assert "figures" in page.locator("section:has(img[data-packed]) noscript").first.text_content()
     assert page.locator("#score-ll table").count() + page.locator("#scores table").count() >= 3
@@ -207,18 +226,14 @@ def test_on_a_phone_only_tables_scroll_sideways_and_no_text_is_tiny(open_page):
         ".map(e => parseFloat(getComputedStyle(e).fontSize))"
     )
     assert min(sizes) >= 9.0
-    scale = page.evaluate(
-        "(() => { const c = document.getElementById('time-chart'); return c.getBoundingClientRect().width / 760 })()"
-    )
-    assert 11.5 * scale >= 9.0
+    scale = page.evaluate("document.querySelector('.scatter').getBoundingClientRect().width / 760")
+    assert 12.0 * scale >= 9.0
 
 
 def test_menus_filter_the_rows_of_a_table_and_of_its_csv(browser, tmp_path):
     rows = [["a", item("1.0 ± 0.2†", 1.0)], ["b", item("38 ms", 0.038)]]
     table = Table(["paper", "score"], rows, filters=["paper"])
-    (tmp_path / "page.html").write_text(
-        render_html.page("t", "s", [Section("s", "S", tables=[table])]), encoding="utf-8"
-    )
+    (tmp_path / "page.html").write_text(render_html.page("t", [Section("s", "S", tables=[table])]), encoding="utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri(), timeout=SECONDS)
 

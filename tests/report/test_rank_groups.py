@@ -12,7 +12,7 @@ import pytest
 
 from ep_bench import published
 from ep_bench.plotting.method_style import method_styles
-from ep_bench.report import build, group_ranks, merge, summary
+from ep_bench.report import build, merge, rank_group_figure, summary
 from ep_bench.report.sections import rank_groups
 from ep_bench.results import store
 
@@ -32,16 +32,16 @@ def study(folder: Path, make_study: Any, groups: Any = None, change: Any = level
     return make_study(folder, options.pop("methods", METHODS), DATASETS, SPLITS, change=change, lock=lock, **options)
 
 
-def collected(*folders: Path) -> list[group_ranks.RankGroupResult]:
-    return group_ranks.collect(merge.merge(folders))
+def collected(*folders: Path) -> list[rank_groups.RankGroupResult]:
+    return rank_groups.collect(merge.merge(folders))
 
 
-def published_ones(group: group_ranks.RankGroupResult) -> list[group_ranks.RankGroupScore]:
+def published_ones(group: rank_groups.RankGroupResult) -> list[rank_groups.RankGroupScore]:
     """The scores with published ranks: no source prints CRPS."""
     return [standing for standing in group.standings if standing.score.name != "crps"]
 
 
-def orders(standing: group_ranks.RankGroupScore) -> list[group_ranks.RankedPair]:
+def orders(standing: rank_groups.RankGroupScore) -> list[rank_groups.RankedPair]:
     return [standing.order(pair) for pair in combinations(standing.ordered(), 2)]
 
 
@@ -143,7 +143,7 @@ def test_published_numbers_of_other_splits_are_not_used(tmp_path: Path, make_stu
     for folds, expected in ((10, {"boston"}), (3, set())):
         lock = {"splits": {"scheme": "kfold", "folds": folds}}
         merged = merge.merge([study(tmp_path / str(folds), make_study, lock=lock)])
-        assert {name for name, _ in group_ranks._applicable(merged, rows)} == expected
+        assert {name for name, _ in rank_groups._applicable(merged, rows)} == expected
 
 
 ORDERS = [  # published difference, ours, critical difference: verdict
@@ -161,7 +161,7 @@ ORDERS = [  # published difference, ours, critical difference: verdict
 
 @pytest.mark.parametrize(("printed", "ours", "cd", "verdict"), ORDERS)
 def test_verdicts(printed: float, ours: float, cd: float, verdict: str) -> None:
-    assert group_ranks.RankedPair("a", "b", printed, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
+    assert rank_groups.RankedPair("a", "b", printed, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
 
 
 def test_an_order_is_the_published_one_however_the_pair_is_named(tmp_path: Path, make_study: Any) -> None:
@@ -182,7 +182,7 @@ def test_the_figure_shows_our_and_published_ranks_on_each_methods_line(
     tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
 ) -> None:
     (group,) = collected(study(tmp_path / "s", make_study))
-    picture = rank_groups.rank_figure(group, STYLES)
+    picture = rank_group_figure.draw(group, STYLES)
     no_overlap(picture.figure)
     for ax, standing in zip(picture.figure.axes, group.standings, strict=True):
         if standing.published_ranks is None:
@@ -207,7 +207,7 @@ def test_the_legend_of_a_single_score_does_not_overlap(
     (group,) = collected(folder)
     assert [standing.score.name for standing in group.standings] == ["crps", "rmse"]
     assert "HMC-1 has no mean test log-likelihood: not ranked by it." in group.notes
-    no_overlap(rank_groups.rank_figure(group, STYLES).figure)
+    no_overlap(rank_group_figure.draw(group, STYLES).figure)
 
 
 def equal_ranks(row: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def test_long_names_and_many_methods_do_not_overlap(
         tmp_path / "s", names, ("boston", "yacht"), 3, lock={"ranks": [{"name": "g", "methods": names}]}
     )
     (group,) = collected(folder)
-    no_overlap(rank_groups.rank_figure(group, method_styles(names)).figure)
+    no_overlap(rank_group_figure.draw(group, method_styles(names)).figure)
 
 
 @pytest.mark.usefixtures("undrawn_figures")

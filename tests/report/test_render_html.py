@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.plotting.page import Section, Table, item
-from ep_bench.report import render_html
+from ep_bench.report import first_screen, merge, page_data, render_html
+from ep_bench.report.context import ReportContext
 
 
 @pytest.mark.parametrize(
@@ -23,16 +24,19 @@ from ep_bench.report import render_html
 )
 def test_an_entry_has_a_value_to_sort_by_unless_its_text_begins_with_it(entry, key):
     table = Table(["value"], [["a", entry]])
-    page = render_html.page("title", "summary", [Section("s", "Section", tables=[table])]).partition("</table>")[0]
+    page = render_html.page("title", [Section("s", "Section", tables=[table])]).partition("</table>")[0]
     assert (f' data-value="{key}"' in page) == ("data-value" in page) == (key is not None)
 
 
-def test_only_a_page_with_cells_contains_the_explorer():
+def test_only_a_page_with_views_contains_their_script(tmp_path, make_study):
     sections = [Section("s", "Section", tables=[Table(["value"], [["1"]])])]
-    without, with_cells = (render_html.page("title", "summary", sections, cells) for cells in ("", "{}"))
+    report = ReportContext(merge.merge([make_study(tmp_path / "s")]))
+    views = first_screen.views(report)
+    data = page_data.CellData(report).as_dict() | {"tex": {}}
+    without, with_views = render_html.page("title", sections), render_html.page("title", sections, views, data)
     assert "function makeSortable" in without
-    assert "function startExplorer" not in without
-    assert "function startExplorer" in with_cells
+    assert "function showView" not in without
+    assert "function showView" in with_views
 
 
 def test_scripts_have_no_comment_lines_and_keep_their_texts():

@@ -60,7 +60,9 @@ def test_the_report_of_a_study_with_seeds(tmp_path: Path) -> None:
         assert ep_bench("run", tmp_path / "s.yaml", "--results", tmp_path).returncode == 0
     assert ep_bench("report", tmp_path / "seeds").returncode == 0
     assert "Spread over seeds" in (tmp_path / "seeds" / "report" / "report.html").read_text(encoding="utf-8")
-    (section,) = seeds.sections(ReportContext(merge.merge([tmp_path / "seeds"])))
+    merged = merge.merge([tmp_path / "seeds"])
+    assert len(merged.rows) == sum(merged.planned.values())  # of the first seed
+    (section,) = seeds.sections(ReportContext(merged))
     rows: Any = section.tables[0].rows
     assert [row[1] for row in rows[:4]] == ["PBP", "PBP", "ridge", "ridge"]
     assert rows[2][7]["text"] == "0%"

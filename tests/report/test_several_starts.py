@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.report import build
-from ep_bench.report.sections.several_starts import spread_of
+from ep_bench.report.sections.seeds import spread_of
 from ep_bench.results import store
 from ep_bench.types import Record
 from tests.report.synthetic import complete

@@ -9,13 +9,13 @@ from itertools import takewhile
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import summary
-from ep_bench.report.leaderboard import LeaderboardRow
-from ep_bench.report.leaderboard import leaderboard as ranked_rows
 from ep_bench.report.scores import MAIN
+from ep_bench.report.sections.leaderboard import LeaderboardRow
+from ep_bench.report.sections.leaderboard import leaderboard as ranked_rows
 from ep_bench.report.summary import ScoreTable
 
 from .forms import NONE, table
-from .stored import FIVE, LARGE, board, comparison
+from .stored import FIVE, LARGE, board
 
 TOP = 10
 LIMITS = (1, 10, 100, 1000)  # CPU seconds
@@ -36,7 +36,7 @@ def _score_table(score: str) -> ScoreTable:
 @cache
 def ranked(score: str, datasets: Sequence[str] = (), methods: Sequence[str] = ()) -> dict[str, LeaderboardRow]:
     """Return the complete entries by average rank, of all methods and over all data sets by default."""
-    rows = ranked_rows(board(), _score_table(score), comparison(), methods, datasets).ranked
+    rows = ranked_rows(board(), _score_table(score), methods, datasets).ranked
     return {row.method: row for row in sorted(rows, key=lambda row: row.rank)}
 
 

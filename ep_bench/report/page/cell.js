@@ -1,99 +1,118 @@
-// One entry: the splits of a method on a data set, compared with another method and with published numbers.
+// The panel of one entry: the splits of a method on a data set, compared with another method and with published numbers.
 const splitsWith = (entry, column) => new Map((entry?.s ?? []).map((split, i) => [split, entry[column]?.[i] ?? null])
   .filter(([, value]) => value !== null));
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+const secondsOf = (entry) => (entry?.seconds ?? []).filter((value) => value !== null);
 
-function cellPanel(view, show) {
-  const { method, dataset } = view.cell;
+/** The p-value of the paired test of two methods on a data set, null if there is none. */
+function pairP(score, dataset, first, second) {
+  const [methods, p] = DATA.pairs[score.key]?.[dataset] ?? [[], []];
+  const [i, j] = [methods.indexOf(first), methods.indexOf(second)].sort((a, b) => a - b);
+  return i < 0 || i === j ? null : p[i * methods.length - (i * (i + 1)) / 2 + j - i - 1] / 1000;
+}
+
+/** Fill the dialog with one entry; `open` shows another one. */
+function fillPanel(dialog, { method, dataset, versus }, score, open) {
   const entry = entryOf(method, dataset);
-  const { column } = view.score;
-  const scores = splitsWith(entry, column);
-  const others = view.methods.filter((m) => m !== method && valuesOf(m, dataset, column).length);
-  const versus = others.includes(view.versus) ? view.versus : null;
-  const published = DATA.published.filter(([m, d, name]) => m === method && d === dataset && name === column);
-  const own = scores.size ? mean([...scores.values()]) : null;
-  // A published number is drawn if its units are those of the report: our mean in the comparison is the same number.
-  const bands = published.filter((row) => own !== null && row[6] !== null && Math.abs(row[6] - own) <= 1e-4 * Math.abs(own))
-    .map((row) => ({ mean: row[4], error: row[5], title: `${row[3]}: ${row[4]} ± ${row[5] ?? "unknown"}` }));
-  const menu = (label, list, chosen, action, id) => el("label", {}, `${label} `, el("select", { id, onchange: (event) => action(event.target.value) },
-    list.map(([value, words]) => el("option", { value, selected: String(value) === String(chosen) }, words))));
-  const here = DATA.datasets.map((_, d) => d).filter((d) => entryOf(method, d));
-  const methods = indices(DATA.methods).filter((m) => entryOf(m, dataset));
-  return el("section", { id: "cell", "aria-label": "One entry" },
-    el("h3", {}, `${labelOn(method, [dataset])} on ${DATA.datasets[dataset].name} `,
-      el("button", { type: "button", class: "download", onclick: () => show({ cell: null, versus: null }) }, "close")),
+  const has = (m, d) => Boolean(entryOf(m, d)?.a?.[score.key]);
+  const places = (list) => list.map((_, place) => place);
+  const others = places(DATA.methods).filter((m) => m !== method && has(m, dataset));
+  const compared = others.includes(versus) ? versus : null;
+  const menu = (label, id, list, chosen, action) => el("label", {}, `${label} `, el("select", { id, onchange: (event) => action(event.target.value) },
+    list.map(([value, words]) => el("option", { value, selected: String(value) === String(chosen ?? "") }, words))));
+  const names = (list, from) => list.map((place) => [place, from[place].name]);
+  dialog.replaceChildren();
+  fill(dialog, {}, [
+    el("form", { method: "dialog", class: "close" }, el("button", { class: "download" }, "close")),
+    el("h2", {}, `${DATA.methods[method].name} on ${DATA.datasets[dataset].name}`),
     el("p", { class: "filters" },
-      menu("Method", methods.map((m) => [m, labelOf(m)]), method, (m) => show({ cell: { method: Number(m), dataset } }), "cell-method"),
-      menu("Data set", here.map((d) => [d, DATA.datasets[d].name]), dataset, (d) => show({ cell: { method, dataset: Number(d) } }), "cell-set"),
-      menu("Compare with", [["", "no method"], ...others.map((m) => [m, labelOf(m)])], versus ?? "",
-        (m) => show({ versus: m === "" ? null : Number(m) }), "cell-versus")),
-    el("ul", {}, facts(view, entry, scores, published).map((line) => el("li", {}, line))),
-    charts(view, scores, versus, bands),
+      menu("Method", "cell-method", names(places(DATA.methods).filter((m) => entryOf(m, dataset)), DATA.methods), method, (m) => open({ method: Number(m), dataset, versus })),
+      menu("Data set", "cell-set", names(places(DATA.datasets).filter((d) => entryOf(method, d)), DATA.datasets), dataset, (d) => open({ method, dataset: Number(d), versus })),
+      menu("Compare with", "cell-versus", [["", "no method"], ...names(others, DATA.methods)], compared,
+        (m) => open({ method, dataset, versus: m === "" ? null : Number(m) }))),
+    el("ul", {}, [comparison(method, compared, dataset, score), ...facts(entry, method, dataset, score)]
+      .filter(Boolean).map((line) => el("li", {}, line))),
+    splitCharts(entry, method, compared, dataset, score),
     traceCharts(entry),
-    splitTable(view, entry, versus));
+    splitTable(entry, compared, dataset, score),
+  ]);
 }
 
-/** How many times as long as the compared method an entry takes, in words. */
-function costRatio(view, seconds) {
-  const other = view.versus === null ? [] : valuesOf(view.versus, view.cell.dataset, "seconds");
-  return other.length ? `, ${digits(median(seconds) / median(other), 2)} times that of ${labelOn(view.versus, [view.cell.dataset])} (${duration(median(other))})` : "";
-}
+const publishedOf = (method, dataset, score) =>
+  DATA.published.filter(([m, d, name]) => m === method && d === dataset && name === score.column);
 
-/** Sentences on an entry: its mean, options, published numbers and reasons. */
-function facts(view, entry, scores, published) {
-  const method = DATA.methods[view.cell.method];
-  const values = [...scores.values()];
-  const lines = [];
-  lines.push(values.length
-    ? `${view.score.axis}: ${values.length > 1 ? withError(mean(values), standardError(values)) : digits(values[0], 4)} over ${values.length} of ${DATA.datasets[view.cell.dataset].plan} splits (mean ± standard error).`
-    : `No split has a ${view.score.title}.`);
-  const seconds = known(entry.seconds);
-  if (seconds.length) lines.push(`Median CPU time of a split: ${duration(median(seconds))}${costRatio(view, seconds)}.`);
-  if (entry.c?.[1]) lines.push(`Converged splits: ${convergenceText(entry.c)}.`);
-  lines.push(`Method ${method.uses || "unknown"}, options ${method.options === "{}" ? "at their defaults" : method.options}; tuning: ${method.tuning}.`);
-  for (const [, , , source, value, error, ours, verdict, reason] of published)
+/** Sentences on an entry: its mean, cost, convergence, options and published numbers. */
+function facts(entry, method, dataset, score) {
+  const [, , words] = entry.a?.[score.key] ?? [];
+  const count = splitsWith(entry, score.column).size;
+  const lines = [words
+    ? `${score.axis}: ${words}, mean ± standard error over ${count} of ${plural(DATA.datasets[dataset].plan, "split")}.`
+    : `No split has this score: ${score.title}.`];
+  const seconds = secondsOf(entry);
+  if (seconds.length) lines.push(`Median CPU time of a split: ${duration(median(seconds))}.`);
+  if (entry.calibration) lines.push(entry.calibration);
+  if (entry.c) lines.push(`Splits: ${entry.c}.`);
+  const options = (entry.o ?? []).map((place) => DATA.options[place]);
+  lines.push(`Method ${DATA.methods[method].uses || "unknown"}${options.length ? `, options of these cells: ${options.join("; or ")}` : ""}.`);
+  if (entry.search) lines.push(`Searched options: ${entry.search}.`);
+  for (const [, , , source, value, error, ours, verdict, reason] of publishedOf(method, dataset, score))
     lines.push(`Published (${source}): ${signed(String(value))}${error === null ? "" : ` ± ${error === 0 ? "0" : digits(error, 2)}`}; ours in its units ${digits(ours, 4)}: ${verdict}${reason ? `, ${reason}` : ""}.`);
   return lines;
 }
 
-function charts(view, scores, versus, bands) {
-  if (!scores.size) return null;
-  const { method, dataset } = view.cell;
-  const rows = [{ label: labelOf(method), splits: [...scores.keys()], values: [...scores.values()], colour: colourOf(method), bands }];
-  const found = [];
-  if (versus !== null) {
-    const other = splitsWith(entryOf(versus, dataset), view.score.column);
-    rows.push({ label: labelOf(versus), splits: [...other.keys()], values: [...other.values()], colour: colourOf(versus) });
-    const common = [...scores.keys()].filter((split) => other.has(split));
-    const gaps = common.map((split) => scores.get(split) - other.get(split));
-    if (gaps.length) {
-      const words = gaps.length > 1 ? withError(mean(gaps), standardError(gaps)) : digits(gaps[0], 4);
-      const better = gaps.filter((gap) => (view.score.better === "higher" ? gap > 0 : gap < 0)).length;
-      const caption = `Paired difference, ${labelOf(method)} minus ${labelOf(versus)}: ${words} over ${plural(gaps.length, "common split")}; ` +
-        `better on ${better}. The command compare tests pairs. `;
-      found.push([dotChart([{ label: "difference", splits: common, values: gaps, colour: "currentColor", zero: true }],
-        `difference, ${view.score.axis}`, caption), caption, "cell-difference"]);
-    }
-  }
-  const caption = `Dots: splits. Below them: mean and standard error.${bands.length ? " Shaded: published mean ± standard error." : ""} `;
-  found.unshift([dotChart(rows, view.score.axis, `${view.score.title} of ${rows.map((row) => row.label).join(" and ")} by split.`), caption, "cell-splits"]);
-  return found.map(([chart, words, name]) => el("figure", { id: name }, el("div", { class: "scroll chart" }, chart),
-    el("figcaption", {}, words, svgButton(() => chart, name))));
+/** The difference from another method, and its test, in one sentence. */
+function comparison(method, versus, dataset, score) {
+  if (versus === null) return null;
+  const [own, other] = [method, versus].map((m) => entryOf(m, dataset));
+  const p = pairP(score, dataset, method, versus);
+  const ratio = median(secondsOf(own)) / median(secondsOf(other));
+  const cost = Number.isFinite(ratio) ? ` It takes ${digits(ratio, 2)} times the CPU time.` : "";
+  const names = [method, versus].map((m) => DATA.methods[m].name);
+  if (p === null) return `${names[0]} and ${names[1]} are not tested: one of them lacks splits, or there is one split only.${cost}`;
+  const gap = own.a[score.key][0] - other.a[score.key][0];
+  const better = score.better === "higher" ? gap > 0 : gap < 0;
+  const size = score.better === "higher" ? `${digits(Math.abs(gap))} nats` : digits(Math.abs(gap));
+  return `${names[0]} is ${gap === 0 ? "equal to" : better ? "better than" : "worse than"} ${names[1]} by ${size}; ` +
+    `paired test: p ${p < 0.001 ? "< 0.001" : `= ${p.toFixed(3)}`}, ${p < 0.05 ? "different" : "not distinguished"} at level 0.05 (one comparison, without correction).${cost}`;
 }
 
-/** All splits of the entry with their scores, time, seed, convergence and reason. */
-function splitTable(view, entry, versus) {
-  const { column } = view.score;
-  const other = versus === null ? null : splitsWith(entryOf(versus, view.cell.dataset), column);
-  const states = ["–", "converged", "nearly", "not converged"];
-  const head = ["split", view.score.title, ...(other ? [labelOf(versus)] : []), "CPU time", "seed", "convergence", "reason"];
-  const rows = entry.s.map((split, i) => {
-    const value = entry[column]?.[i] ?? null;
-    const compared = other?.get(split) ?? null;
-    return [{ text: String(split), value: split }, number(digits(value, 4), value),
-      ...(other ? [number(digits(compared, 4), compared)] : []),
-      number(duration(entry.seconds?.[i] ?? null), entry.seconds?.[i]), number(String(entry.seed?.[i] ?? "–"), entry.seed?.[i]),
-      { text: states[entry.v?.[i] ?? 0], class: "word" }, { text: DATA.reasons[entry.r?.[i] ?? 0] || "–", class: "text" }];
+function splitCharts(entry, method, versus, dataset, score) {
+  const scores = splitsWith(entry, score.column);
+  if (!scores.size) return null;
+  const own = entry.a?.[score.key];
+  const row = (m, found) => ({ label: DATA.methods[m].name, splits: [...found.keys()], values: [...found.values()], colour: colourOf(m), mean: entryOf(m, dataset).a?.[score.key] });
+  // A published number is drawn if its units are those of the report: our mean in the comparison is the same number.
+  const bands = publishedOf(method, dataset, score).filter((one) => own && one[6] !== null && Math.abs(one[6] - own[0]) <= 1e-4 * Math.abs(own[0]))
+    .map((one) => ({ mean: one[4], error: one[5], title: `${one[3]}: ${one[4]} ± ${one[5] ?? "unknown"}` }));
+  const rows = [{ ...row(method, scores), bands }];
+  const found = [];
+  if (versus !== null) {
+    const other = splitsWith(entryOf(versus, dataset), score.column);
+    rows.push(row(versus, other));
+    const common = [...scores.keys()].filter((split) => other.has(split));
+    if (common.length) found.push([[{ label: "difference", splits: common, values: common.map((split) => scores.get(split) - other.get(split)), colour: "currentColor", zero: true }],
+      `difference, ${score.axis}`, `${rows[0].label} minus ${rows[1].label} on ${plural(common.length, "common split")}. `, "cell-difference"]);
+  }
+  found.unshift([rows, score.axis, `Dots: splits. Below them: mean and standard error.${bands.length ? " Shaded: published mean ± standard error." : ""} `, "cell-splits"]);
+  return found.map(([lines, axis, words, name]) => {
+    const chart = dotChart(lines, axis, words);
+    return el("figure", { id: name }, el("div", { class: "scroll chart" }, chart), el("figcaption", {}, words, svgButton(() => chart, name)));
   });
-  return el("details", { "data-keep": "splits" }, el("summary", {}, `All ${plural(rows.length, "split")}: scores, seeds and reasons`),
-    tableOf(head, rows, "Splits", "splits"));
+}
+
+/** All splits of the entry with their scores, time, seed, convergence, chosen options and reason. */
+function splitTable(entry, versus, dataset, score) {
+  const other = versus === null ? null : splitsWith(entryOf(versus, dataset), score.column);
+  const number = (words, value) => ({ text: words, value: value ?? "", class: "number" });
+  const states = ["–", "converged", "nearly", "not converged"];
+  const head = ["split", score.title, ...(other ? [DATA.methods[versus].name] : []), "CPU seconds", "seed", "convergence", ...(entry.chosen ? ["chosen options"] : []), "reason"];
+  const rows = entry.s.map((split, i) => {
+    const value = entry[score.column]?.[i] ?? null;
+    return [{ text: String(split), value: split }, number(digits(value, 4), value),
+      ...(other ? [number(digits(other.get(split) ?? null, 4), other.get(split))] : []),
+      number(digits(entry.seconds?.[i] ?? null), entry.seconds?.[i]), number(String(entry.seed?.[i] ?? "–"), entry.seed?.[i]),
+      { text: states[entry.v?.[i] ?? 0], class: "word" }, ...(entry.chosen ? [{ text: entry.chosen[i] || "–", class: "text" }] : []),
+      { text: DATA.reasons[entry.r?.[i] ?? 0] || "–", class: "text" }];
+  });
+  return el("details", {}, el("summary", {}, `All ${plural(rows.length, "split")}: scores, seeds and reasons`), tableOf(head, rows, "Splits", "splits"));
 }

@@ -27,11 +27,6 @@ const digits = (value, count = 3) => {
   const size = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
   return signed(size < -4 || size > 6 ? value.toExponential(count - 1) : fixed(value, Math.max(0, count - 1 - size)));
 };
-/** Mean and standard error with two digits of the error. */
-const withError = (value, error) => {
-  const places = error > 0 ? Math.min(8, Math.max(0, 1 - Math.floor(Math.log10(error)))) : 4;
-  return `${signed(fixed(value, places))} ± ${fixed(error, places)}`;
-};
 const duration = (seconds) => {
   if (seconds === null) return "–";
   const [unit, size] = seconds < 1 ? ["ms", 1e-3] : seconds < 120 ? ["s", 1] : seconds < 7200 ? ["min", 60] : ["h", 3600];

@@ -1,15 +1,19 @@
 // Sorting and downloads of the tables and figures, and folded sections.
 const PREFIX = "#view:"; // of a fragment that names a view of the explorer, not a place of the page
 
-function enhanceStaticPage() {
-  document.querySelectorAll("table.sortable").forEach((table) => {
+/** Make the tables below an element sortable; each gets a button that downloads it. */
+function enhanceTables(root) {
+  root.querySelectorAll("table.sortable").forEach((table) => {
     makeSortable(table);
     if (table.dataset.filters) addFilters(table);
-    const name = table.closest("[id]")?.id ?? "table";
-    table.closest(".scroll").after(csvButton(() => table, name));
+    if (!table.classList.contains("board")) // the filters have the button of this one
+      table.closest(".scroll").after(csvButton(() => table, table.closest("[id]")?.id ?? "table"));
   });
-  document.querySelectorAll("figure[id]").forEach((figure) => {
-    const image = figure.querySelector("img");
+}
+
+function enhanceFigures() {
+  document.querySelectorAll("figure[id] img").forEach((image) => {
+    const figure = image.closest("figure");
     const source = async () => {
       const address = image.dataset.packed ? await unpacked(image.dataset.packed) : image.src;
       return decodeURIComponent(address.slice(address.indexOf(",") + 1));
@@ -65,8 +69,8 @@ function revealTarget() {
   target?.scrollIntoView();
 }
 
-enhanceStaticPage();
+document.querySelectorAll("main > section").forEach((section) => { if (!section.querySelector("#view")) enhanceTables(section); });
+enhanceFigures();
 unpackFigures().then(revealTarget);
 window.addEventListener("hashchange", revealTarget);
-window.addEventListener("beforeprint", () => document.querySelectorAll("main details:not(td *)").forEach((one) => { one.open = true; }));
 revealTarget();

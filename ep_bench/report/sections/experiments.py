@@ -15,7 +15,8 @@ ORDER = 140
 def _section(study: StudyResults, report: ReportContext) -> Section:
     if report.draws_all:
         return section(study)
-    return replace(section(study, drawn=False), lines=[NOT_DRAWN])
+    found = section(study, drawn=False)
+    return replace(found, lines=[*found.lines, NOT_DRAWN])
 
 
 def sections(report: ReportContext) -> list[Section]:

@@ -26,7 +26,7 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def _part(place: int, study: store.StudyResults, tag: str) -> Section:
-    tables = [table for table in (*_tables(study.lock), *_origins(study)) if table.rows]
+    tables = [table for table in (*_tables(study), *_origins(study)) if table.rows]
     return Section(f"run-{place}", tag, [_settings(study.lock)], tables=tables)
 
 
@@ -38,12 +38,15 @@ def _settings(lock: Mapping[str, Any]) -> str:
     return "; ".join(fact for fact in facts if fact) or "No study.lock.json: plan, versions and checksums are unknown."
 
 
-def _tables(lock: Mapping[str, Any]) -> Iterator[Table]:
+def _tables(study: store.StudyResults) -> Iterator[Table]:
+    lock = study.lock
     methods = [
         [label, str(entry.get("use", "")), _long(_options(entry)), _words(entry.get("published", ""))]
         for label, entry in lock.get("methods", {}).items()
     ]
-    yield Table(["method", "uses", "options", "published as"], methods, "Methods")
+    yield Table(["method", "uses", "options", "published as"], methods, "Methods, with the options of their entries")
+    caption = "Options that differ between data sets, as the cells were computed"
+    yield Table(["method", "data sets", "options"], list(_differing(study)), caption)
     datasets = [
         [
             label,
@@ -140,12 +143,8 @@ def _tuned(report: ReportContext) -> list[Section]:
 
 def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
     """Return sentences on the tuning of finished cells, and rows of the columns ``HEAD``; both empty without tuning."""
-    factors = {cell["cell"]: cell["factors"] for study in merged.studies for cell in store.lock_cells(study.lock)}
-    wanted = {key: found["tune"] for key, found in factors.items() if found.get("tune")}
-    groups: dict[Group, list[str]] = {}
-    for row in merged.rows[["method", "dataset", "cell"]].to_dict("records"):
-        if row["cell"] in wanted:
-            groups.setdefault((str(row["method"]), str(row["dataset"])), []).append(str(row["cell"]))
+    wanted = {key: found["tune"] for key, found in _factors(merged).items() if found.get("tune")}
+    groups = {group: keys for group, hashes in _hashes(merged).items() if (keys := [k for k in hashes if k in wanted])}
     if not groups:
         return [], []
     known = {key: search for entry in merged.curves.tuned for key, search in entry["cells"].items()}
@@ -154,10 +153,79 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
     count, stored = sum(map(len, groups.values())), sum(map(len, found.values()))
     if stored < count:
         lines.append(f"The chosen options of {stored or 'none'} of {count} tuned cells are stored.")
-    rows = [
-        row for group, searches in found.items() for row in _rows(group, searches, wanted[groups[group][0]]["space"])
-    ]
+    rows = [row for group, kept in found.items() for row in _rows(group, kept, wanted[groups[group][0]]["space"])]
     return lines, rows
+
+
+def _factors(merged: MergedStudies) -> dict[str, Mapping[str, Any]]:
+    """Return what decides the numbers of each planned cell, by its hash."""
+    return {cell["cell"]: cell["factors"] for study in merged.studies for cell in store.lock_cells(study.lock)}
+
+
+def _hashes(merged: MergedStudies) -> dict[Group, list[str]]:
+    """Return the hashes of the finished cells of each method on each data set."""
+    found: dict[Group, list[str]] = {}
+    for method, dataset, cell in merged.rows[["method", "dataset", "cell"]].itertuples(index=False):
+        found.setdefault((str(method), str(dataset)), []).append(str(cell))
+    return found
+
+
+def options_by_cell(merged: MergedStudies) -> dict[str, str]:
+    """Return the options of each planned cell in words, by its hash; those of a search are its fixed ones."""
+    return {key: _words(_fixed(factors)) for key, factors in _factors(merged).items()}
+
+
+def _fixed(factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a cell that are not searched."""
+    searched = (factors.get("tune") or {}).get("space") or {}
+    options = factors.get("options") or {}
+    return {name: value for name, value in options.items() if name not in searched and value is not None}
+
+
+def searches(merged: MergedStudies) -> dict[Group, str]:
+    """Return how the options of each method on each data set were searched, and what was chosen, in words."""
+    chosen: dict[Group, list[str]] = {}
+    for method, dataset, option, _, value, _ in collect(merged)[1]:
+        chosen.setdefault((method, dataset), []).append(f"{option} {value}")
+    factors, found = _factors(merged), {}
+    for group, keys in _hashes(merged).items():
+        tune = (factors.get(keys[0]) or {}).get("tune")
+        words = (
+            [f"{tune['trials']} trials on each split chose {', '.join(chosen.get(group, ['options']))}"] if tune else []
+        )
+        words += [f"{validated} chosen on validation points"] if (validated := _validated(merged, group[0])) else []
+        if words:
+            found[group] = "; ".join(words)
+    return found
+
+
+def _validated(merged: MergedStudies, method: str) -> str:
+    """Return the options that a fit of a method chooses on validation points itself, empty for none."""
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        for label, entry in study.lock.get("methods", {}).items():
+            if merged.names.get((tag, label), label) == method and entry.get("validated"):
+                return str(entry["validated"])
+    return ""
+
+
+def chosen_text(search: Mapping[str, Any] | None) -> str:
+    """Return the options that the search of one cell chose, in words."""
+    return ", ".join(f"{name} {_text(value)}" for name, value in ((search or {}).get("options") or {}).items())
+
+
+def _differing(study: store.StudyResults) -> Iterator[list[Any]]:
+    """Yield the options of the methods whose cells do not have the same ones on all data sets."""
+    groups: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for group in study.lock.get("groups") or ():
+        groups.setdefault(group["method"], {})[group["dataset"]] = group["factors"].get("options") or {}
+    for method, by_dataset in groups.items():
+        names = dict.fromkeys(name for options in by_dataset.values() for name in options)
+        varying = [name for name in names if len({str(one.get(name)) for one in by_dataset.values()}) > 1]
+        sets: dict[str, list[str]] = {}
+        for dataset, options in by_dataset.items():
+            sets.setdefault(_words({name: options[name] for name in varying if name in options}), []).append(dataset)
+        if varying:
+            yield from ([method, item(", ".join(found), kind="text"), _long(words)] for words, found in sets.items())
 
 
 def _failures(found: Mapping[Group, Sequence[Mapping[str, Any]]]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import EXACT, Arrays, Claim, ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
@@ -77,3 +77,12 @@ def ellipse(mean: Array, covariance: Array, points: int = 181) -> Array:
     turn = np.linspace(0.0, 2.0 * math.pi, points)
     circle = np.stack([np.cos(turn), np.sin(turn)])
     return np.asarray(mean[:, None] + vectors @ (np.sqrt(values)[:, None] * circle))
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement that the closed forms of the supplement are reached."""
+    differences = [float(row["relative_difference"]) for row in results.summary if row.get("relative_difference")]
+    if not differences:
+        return []
+    found = f"the largest relative difference is {max(differences):.1g}"
+    return [Claim("the fitted covariance is that of the closed form", max(differences) < EXACT, found)]

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -132,3 +132,12 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
         f"{check['driven']:.2g}. Drivers that follow the coarser values take {check['lost']:.2g} steps more. As in "
         "figure 1 of Bui and others (2016), which states neither the data nor the noise."
     )
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on its figure 1."""
+    errors = by_method(results.summary, "rmse")
+    pairs = [(deep, deep.replace("DGP", "GP")) for deep in errors if deep.startswith("DGP")]
+    holds = all(errors[deep] < errors[shallow] for deep, shallow in pairs if shallow in errors)
+    text = "the deep Gaussian process has a lower error than the sparse one without hidden layer"
+    return [Claim(text, holds, f"RMSE, in steps: {in_words(errors)}")]

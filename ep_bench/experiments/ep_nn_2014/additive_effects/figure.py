@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.experiments.ep_nn_2014 import PAPER, QUANTILE
 from ep_bench.experiments.ep_nn_2014 import network_panels as panels
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -131,3 +131,14 @@ def _scale_names(scales: int, inputs: int) -> list[str]:
         return ["φ"]
     names = [str(j + 1) for j in range(min(scales, inputs))]
     return [*names, "bias", *(f"φ{j + 1}" for j in range(inputs + 1, scales))] if scales > inputs else names
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on its figures 3 and 4."""
+    errors = by_method(results.summary, "rmse_median", input="all")
+    irrelevant = by_method(results.summary, "rmse_median", effect="none")
+    if "ARD priors" not in errors:
+        return []
+    holds = all(min(one, key=lambda name: one[name]) == "ARD priors" for one in (errors, irrelevant))
+    found = f"median RMSE at held-out inputs {in_words(errors)}; of the irrelevant input {in_words(irrelevant)}"
+    return [Claim("ARD priors give more accurate effects, and none of the irrelevant input", holds, found)]

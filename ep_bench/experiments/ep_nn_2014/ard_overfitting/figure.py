@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014 import network_panels as panels
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import PRUNED, USED
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -128,3 +128,16 @@ def _caption(arrays: Arrays, labels: list[str], *, drawn: bool) -> str:
         )
     text += panels.ended_early(arrays)
     return text + f"As in figure 2 of {PAPER}, on data of our own; original units."
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on its figure 2."""
+    pruned, used, draws = (by_method(results.summary, column) for column in ("pruned", "used", "draws"))
+    if not {"GP-ARD", "NN-EP"} <= draws.keys():
+        return []
+    holds = pruned["GP-ARD"] > 0.5 * draws["GP-ARD"] and used["NN-EP"] > 0.5 * draws["NN-EP"]
+    found = (
+        f"GP-ARD prunes an input on {pruned['GP-ARD']:.0f} of {draws['GP-ARD']:.0f} draws of the data, and NN-EP uses "
+        f"both on {used['NN-EP']:.0f} of {draws['NN-EP']:.0f}"
+    )
+    return [Claim("GP-ARD prunes one of two relevant inputs, and NN-EP uses both", holds, found)]

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014.network_panels import ticks
-from ep_bench.experiments.record import Arrays, ExperimentResults, uses
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, uses
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import log_tick_texts
 from ep_bench.plotting.page import Picture
@@ -199,3 +199,15 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
         f"20, 40 and 50 sweeps. Sweeps after which all steps are below 0.0001 (0: never): {ends}. Model and method: "
         f"{PAPER}."
     )
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return whether every fit by EP converged."""
+    rows = [row for row in results.summary if row["method"].startswith("NN-EP")]
+    sweeps = [int(float(row["converged_after"])) for row in rows if row["converged_after"]]
+    if not rows:
+        return []
+    after = f", after {min(sweeps)} to {max(sweeps)} sweeps" if sweeps else ""
+    return [
+        Claim("EP for networks converges", len(sweeps) == len(rows), f"{len(sweeps)} of {len(rows)} fits do{after}")
+    ]

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014.network_panels import ticks
-from ep_bench.experiments.record import Arrays, ExperimentResults, uses
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, uses
 from ep_bench.plotting.axes import fences
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.page import Picture
@@ -94,3 +94,11 @@ def _caption(arrays: Arrays, labels: list[str], names: list[str]) -> str:
         "in the order of the data points. Fits far from the others, without a log evidence or without a proper "
         f"posterior are not shown; the table includes them. Converged: {counts}. Model and method: {PAPER}."
     )
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return whether EP converged from every start."""
+    converged, starts = (sum(int(float(row[name])) for row in results.summary) for name in ("converged", "restarts"))
+    spread = max(float(row["ll_most"]) - float(row["ll_least"]) for row in results.summary)
+    found = f"{converged} of {starts} fits do; their test log-likelihoods differ by up to {spread:.2g} nats"
+    return [Claim("EP for networks converges from every random start", converged == starts, found)]

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
@@ -97,3 +97,15 @@ def _sweeps(ax: Axes, stage: Array) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     for place in np.flatnonzero(np.diff(stage)):
         ax.axvline(place + 1.5, color="0.5", linewidth=0.7)
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on its figure 3."""
+    gaps = by_method(results.summary, "mismatch")
+    double = gaps.get("double loop")
+    single = {name: gap for name, gap in gaps.items() if name in {"sequential, δ = 0.8", "parallel, δ = 0.5"}}
+    if double is None or not single:
+        return []
+    holds = double < 1e-3 < min(single.values())
+    text = "sequential and parallel EP oscillate, and the double loop does not"
+    return [Claim(text, holds, f"moments differ after the last sweep by {in_words(single | {'double loop': double})}")]

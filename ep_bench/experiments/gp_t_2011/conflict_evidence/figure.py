@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, PAPER
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -106,3 +106,13 @@ def _log_axes(ax: Axes, lengthscales: Array, magnitudes: Array) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if axis is ax.xaxis else (1.0, 3.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statements of the paper on example 2 of its figure 4."""
+    errors = {float(row["eta"]): float(row["mean_error"]) for row in results.summary if row["example"] == "2"}
+    if not {1.0, 0.5} <= errors.keys():
+        return []
+    found = f"the mean error of the log evidence is {errors[1.0]:.2g} nats by EP and {errors[0.5]:.2g} by fractional EP"
+    text = "in example 2, EP overestimates the evidence and fractional EP underestimates it"
+    return [Claim(text, errors[1.0] > 0.0 > errors[0.5], found)]

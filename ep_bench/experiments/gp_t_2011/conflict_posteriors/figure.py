@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT, PAPER
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 
@@ -97,3 +97,14 @@ def _densities(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None
     for i, value in enumerate(np.asarray(arrays[f"y_{number}"])[:2]):
         ax.axvline(value, color="0.35", linestyle=":", linewidth=0.9, zorder=0)
         ax.annotate(f"y{i + 1}", (value, 1.0), xycoords=transform, ha="center", va="bottom")
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on example 1 of its figure 1."""
+    widths = by_method(results.summary, "deviation", example="1")
+    if not {"MCMC", "EP", "LA", "fVB"} <= widths.keys():
+        return []
+    shown = {name: widths[name] for name in ("MCMC", "EP", "LA", "fVB")}
+    holds = widths["EP"] > 0.8 * widths["MCMC"] and max(widths["LA"], widths["fVB"]) < 0.8 * widths["MCMC"]
+    text = "in example 1, EP covers the uncertainty between the observations, and LA and fVB do not"
+    return [Claim(text, holds, f"standard deviations are {in_words(shown)}")]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -67,3 +67,15 @@ def _ends(values: Sequence[Array]) -> tuple[float, float]:
     low, high = float(known.min()), float(known.max())
     margin = 0.04 * (high - low) or 1.0
     return low - margin, high + margin
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statement of the paper on its figure 5."""
+    gaps, ratios = (by_method(results.summary, name) for name in ("mean_rms", "deviation_ratio"))
+    others = {name: gap for name, gap in gaps.items() if name not in {"EP", "MCMC"}}
+    if "EP" not in gaps or not others:
+        return []
+    holds = gaps["EP"] < min(others.values()) and all(ratios[name] < ratios["EP"] for name in others)
+    text = "EP is the most accurate, and the other approximations underestimate standard deviations"
+    shown = {name: ratio for name, ratio in ratios.items() if name != "MCMC"}
+    return [Claim(text, holds, f"standard deviations relative to those of chains are {in_words(shown)}")]

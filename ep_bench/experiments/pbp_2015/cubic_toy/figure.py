@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ep_bench.experiments.pbp_2015.cubic_toy import distance_table
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
 from ep_bench.plotting import function_panels
 from ep_bench.plotting.page import Picture, Table
 
@@ -40,3 +40,24 @@ def tables(results: ExperimentResults) -> list[Table]:
     if "judged" in arrays:
         diagnostics = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
     return [distance_table.table(results.summary, str(reference), diagnostics)]
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return the statements on figure 1 of the paper, and on figure 5 of the supplement of black-box alpha."""
+    distance, found = by_method(results.summary, distance_table.DISTANCE), []
+    if {"PBP", "BP", "VI (Graves)"} <= distance.keys():
+        near = {name: distance[name] for name in ("PBP", "BP", "VI (Graves)")}
+        holds = max(near["PBP"], near["BP"]) < 0.5 * near["VI (Graves)"]
+        text = "PBP and BP are much closer to HMC than the variational inference of Graves"
+        found.append(Claim(text, holds, f"1-Wasserstein distances from HMC are {in_words(near)}"))
+    arrays = results.arrays
+    alphas = {
+        str(one.get("label")): float(one["alpha"]) for one in results.options.get("methods", ()) if "alpha" in one
+    }
+    stds = {str(name): float(np.mean(arrays[f"std_{i}"])) for i, name in enumerate(arrays["labels"])} if arrays else {}
+    ordered = {name: stds[name] for name in sorted(alphas, key=lambda name: alphas[name]) if name in stds}
+    if len(ordered) > 1:
+        holds = bool(np.all(np.diff(list(ordered.values())) > 0.0))
+        text = "the predictive variance of black-box alpha increases with alpha"
+        found.append(Claim(text, holds, f"mean standard deviations are {in_words(ordered)}"))
+    return found

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Indices
@@ -63,3 +63,10 @@ def _histogram(ax: Axes, ranks: Indices, draws: int) -> None:
     beyond = (counts < low) | (counts > high)
     for which, colour, hatch in ((~beyond, "#0072B2", ""), (beyond, "#D55E00", "////")):
         ax.bar(np.arange(draws + 1)[which], counts[which], width=0.8, linewidth=0.0, color=colour, hatch=hatch)
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return whether the ranks are uniform, with Bonferroni's correction for all tests."""
+    p = [float(row["p_value"]) for row in results.summary]
+    found = f"the smallest of {len(p)} p-values is {min(p):.2g}, and {0.05 / len(p):.2g} is the level after correction"
+    return [Claim("Hamiltonian Monte Carlo draws from the posterior: ranks are uniform", min(p) > 0.05 / len(p), found)]
