@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ def compare_folders(
     if out is not None:
         write_atomically(out, table.to_csv(index=False))
     chosen = next(each for each in BY_NAME.values() if each.source == score)
-    for (first, second), rows in table.groupby(["first", "second"], sort=False):
-        yield f"{chosen.title} of {first} minus {second}" + (f" ({chosen.unit})" if chosen.unit else "")
+    for names, rows in table.groupby(["first", "second"], sort=False):
+        yield f"{chosen.title} of {' minus '.join(map(str, names))}" + (f" ({chosen.unit})" if chosen.unit else "")
         yield Columns([_HEAD, *map(_cells, rows.to_dict("records"))], drop=("blocks", "won", "detectable"))
         if chosen.unit == TARGET and (rows["dataset"] == ALL).any():
             yield f"{ALL}: differences of logarithms"
@@ -59,7 +59,7 @@ def labels_in(text: str, known: Collection[str]) -> list[str]:
     return found
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the cells of one data set; empty ones where one block allows no test."""
     tested = row["blocks"] > 1
     return (
