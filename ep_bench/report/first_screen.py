@@ -242,7 +242,7 @@ def _budgets(board: Leaderboard) -> Iterator[str]:
         if names
     ]
     if words and any(row.seconds >= BUDGETS[0] for row in board.ranked):
-        yield "Best in a median CPU time under " + ", under ".join(words)
+        yield "Best with a median CPU time under " + ", under ".join(words)
 
 
 def leading(board: Leaderboard) -> list[LeaderboardRow]:

@@ -58,7 +58,7 @@ def _position(row: LeaderboardRow, rows: Sequence[LeaderboardRow]) -> str:
 
 
 def _converged(counts: ConvergedSplits) -> str:
-    return f"{(counts.converged + counts.nearly) / counts.judged:.0%}" if counts.judged else NONE
+    return f"{counts.converged / counts.judged:.0%}" if counts.judged else NONE
 
 
 def leaderboard() -> list[str]:

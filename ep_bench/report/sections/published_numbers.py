@@ -81,13 +81,13 @@ def _numbers(report: ReportContext) -> Section:
         omitted = {"without a finished split": len(once) - len(shown), "that are repeated": len(checks) - len(once)}
         words = " and ".join(f"{count} rows {which}" for which, count in omitted.items() if count)
         lines.append(f"{words} are omitted; check.csv has them.")
-    pictures = [z_figure(shown)] if shown["z"].notna().any() else []
+    compared = shown[shown["z"].notna() & shown["verdict"].isin(COLOURS)]
+    pictures = [z_figure(compared)] if len(compared) else []
     return Section("published", "Published numbers", lines, pictures, [Table(HEAD, _rows(shown), filters=FILTERS)])
 
 
-def z_figure(checks: pd.DataFrame) -> Picture:
-    """Return the z of each number, with one line per column of a published table."""
-    known = checks[checks["z"].notna()]
+def z_figure(known: pd.DataFrame) -> Picture:
+    """Return the z of each compared number, with one line per column of a published table."""
     columns = [f"{source}, {name}" for source, name in zip(known["source"], known["published_method"], strict=True)]
     names = sorted(set(columns))
     lines = np.array([names.index(column) for column in columns])
