@@ -44,12 +44,12 @@ def test_the_reason_of_a_row_is_that_of_the_warning() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         Estimator("restless").fit(X, y)
-    assert unconverged(caught, "restless") == "not converged: three sweeps"
-    assert unconverged([], "restless") == ""
+    assert unconverged(caught) == "not converged: three sweeps"
+    assert unconverged([]) == ""
 
 
 def test_help_names_what_a_fit_leaves() -> None:
     doc = Estimator.__doc__ or ""
     for word in ("state_", "trace_", "chains_", "diagnostics_", "log_evidence_", "r_hat_*", "ess_bulk_*", "ess_tail_*"):
-        assert f"``{word}``" in doc
+        assert word in doc
     assert "help(ep_bench.Estimator)" in (type(Estimator("hmc")).__doc__ or "")

@@ -185,7 +185,7 @@ def test_results_that_were_not_written_as_a_whole_are_none(
         patch.setattr(module, name, interrupt)
         assert run(study).returncode == 130
     assert "s: experiment, not finished: 3 parts ok" in ep_bench("status", folder_of(study)).stdout
-    assert "next: ep-bench report" in run(study).stdout
+    assert "summary.csv" in run(study).stdout
     assert (ep_bench("status", folder_of(study)).returncode, fits(study)) == (0, 6)
 
 

@@ -66,10 +66,10 @@ class TestLinearModels:
         config = hmc.Config(**SAMPLING, weight_prior=(a_w, b_w), noise_prior=(a_n, b_n))
         state, _ = hmc.fit(train, config, np.random.default_rng(2))
         A, y = design(train.X), train.y
-        log_noise, log_prior = np.linspace(-6, 4, 81), np.linspace(-5, 8, 81)
+        log_noise, log_prior = np.linspace(-6, 4, 161), np.linspace(-5, 8, 161)
         eigenvalues, vectors = np.linalg.eigh(A @ A.T)  # of the covariance of y without the noise
         turned = vectors.T @ y
-        density, means, seconds = np.empty((81, 81)), np.empty((81, 81, 3)), np.empty((81, 81, 3, 3))
+        density, means, seconds = np.empty((161, 161)), np.empty((161, 161, 3)), np.empty((161, 161, 3, 3))
         for i, s2 in enumerate(np.exp(log_noise)):
             for j, v in enumerate(np.exp(log_prior)):
                 marginal = plain.log_normal(turned, 0.0, s2 + v * eigenvalues).sum()

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from ep_bench import data, plugins
-from ep_bench.cli.commands.data import card_lines, dataset_lines
-from ep_bench.cli.commands.doctor import doctor_lines
 from ep_bench.data import embedded
 from ep_bench.errors import UserError
 from ep_bench.types import DatasetRef, SplitScheme
@@ -98,15 +96,15 @@ def test_invalid_data_sets_are_reported(module: str, kind: str, message: str) ->
 
 
 def test_lists_load_nothing(module: str) -> None:
-    lines = "\n".join(dataset_lines([]))
+    lines = ep_bench("data", "list").stdout
     assert "tiny-pair" in lines
     assert "of tiny-data 1.2.3" in lines
-    assert "plugin tiny-fails" in "\n".join(doctor_lines())
+    assert "plugin tiny-fails" in ep_bench("doctor").stdout
     assert module not in sys.modules
     assert "tiny-pair" in data.plugin_names()
     with pytest.raises(UserError, match="did you mean 'tiny-pair'"):
         data.card("tiny-pairs")
-    shown = "\n".join(card_lines("tiny-bunch"))
+    shown = ep_bench("data", "show", "tiny-bunch").stdout
     assert "the package tiny-data 1.2.3" in shown
     assert "Toy plane" in shown
 
@@ -115,7 +113,7 @@ def test_a_built_in_name_cannot_be_taken(site: Site, module: str) -> None:
     site.install("other", f"[ep_bench.datasets]\ncubic = {module}:pair\n")
     plugins._found.cache_clear()
     assert data.load_dataset("cubic").card.embedded
-    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(dataset_lines([]))
+    assert "the name is built in; rename the entry point of other 1.2.3" in ep_bench("data", "list").stdout
 
 
 @pytest.mark.slow

@@ -14,11 +14,10 @@ from scipy import stats
 
 from ep_bench import Estimator, adapters, methods
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.cli.commands.doctor import doctor_lines
-from ep_bench.cli.commands.methods import method_lines, method_list_lines
 from ep_bench.errors import UserError
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
+from tests.commands import ep_bench as command
 from tests.plugins.conftest import CLASS, METHOD, Site
 
 Name = Callable[[str], str]
@@ -56,7 +55,7 @@ def read(tmp_path: Path, entry: str):
 
 def test_names_need_no_import(plugged: Site) -> None:
     assert {"pbp", "flat", "wide", "broken", "absent"} <= set(methods.names())
-    lines = "\n".join(method_list_lines())
+    lines = command("methods", "list").stdout
     assert "of tiny-methods 1.2.3" in lines
     assert "Probabilistic backpropagation" in lines
     assert not set(plugged.loaded) & set(sys.modules)
@@ -71,7 +70,7 @@ def test_a_method_behaves_like_one_of_the_registry(plugged: Site) -> None:
     assert pickle.loads(pickle.dumps(model)).factor == 2.0
     with pytest.raises(TypeError, match=r"has no option 'fcator'.*did you mean 'factor'"):
         Estimator("flat", fcator=2.0)
-    shown = "\n".join(method_lines("flat"))
+    shown = command("methods", "show", "flat").stdout
     assert "of tiny-methods 1.2.3: " in shown
     assert "factor: 1.0" in shown
     assert "version 3" in shown
@@ -83,7 +82,7 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
         assert adapters.version(name, HERE) == "tiny-methods 1.2"
         found = adapters.build(name, {"df": 5.0}, HERE).fit(X, y).predict_dist(X)
         np.testing.assert_allclose(found.logpdf(y), stats.t(5.0, y.mean(), y.std()).logpdf(y))
-    shown = "\n".join(method_lines("wide"))
+    shown = command("methods", "show", "wide").stdout
     assert "df: 3.0" in shown
     assert "tiny-methods 1.2.3" in shown
     assert "heavy tails" in shown
@@ -138,8 +137,7 @@ def test_a_name_given_twice_breaks_its_own_use_alone(plugged: Site, tmp_path: Pa
     assert methods.get("pbp").title == "Probabilistic backpropagation"
     assert read(tmp_path, "pbp").methods[0].use == "pbp"
     assert read(tmp_path, "flat").methods[0].use == "flat"
-    for lines in (method_list_lines(), doctor_lines()):
-        text = "\n".join(lines)
+    for text in (command("methods", "list").stdout, command("doctor").stdout):
         assert text.count("not usable: several packages define this name") == 1
         assert text.count("not usable: the name is built in") == 1
         assert "flat" in text

@@ -152,8 +152,8 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     outcome = run_plan(plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
-    (traces,), (panel,), no_chains, one_start, nothing_tuned = kept
-    assert no_chains == one_start == nothing_tuned == []
+    (traces,), (panel,) = kept.traces, kept.panels
+    assert kept.chains == kept.starts == kept.tuned == []
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
     assert panel["splits"] == [0]

@@ -214,7 +214,7 @@ def test_a_lock_file_is_written_after_the_export_of_another_run(folder: Path) ->
     (folder / "first.yaml").write_text(FIRST.replace("label: constant", "label: mean"))
     whole = read_plan(folder, "first")
     with sole_writer(first):
-        later = threading.Thread(target=whole.begin)
+        later = threading.Thread(target=whole.begin, args=([],))
         later.start()
         time.sleep(0.3)
         assert "mean" not in (first / store.LOCK).read_text()
