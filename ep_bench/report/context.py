@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TITLED = 4  # studies in the title of a page
 SMALL = 2000  # data sets with fewer data points are small
-DRAWN = 20  # methods of a single study whose chains and training are drawn
+DRAWN = 20  # methods whose scores are drawn in panels and, of a single study, whose chains and training are drawn
 NOT_DRAWN = "The figures are drawn with the option --all-figures, and in the report of a single study of few methods."
 
 
@@ -42,6 +42,11 @@ class ReportContext:
         """Return whether to draw chains, training and experiments too."""
         small = len(self.merged.studies) == 1 and len(self.merged.methods) <= DRAWN
         return small if self.all_figures is None else self.all_figures
+
+    @property
+    def draws_panels(self) -> bool:
+        """Return whether to draw the scores in panels by data set; a map shows them for more methods."""
+        return bool(self.all_figures) or len(self.merged.methods) <= DRAWN
 
     @property
     def title(self) -> str:

@@ -75,7 +75,8 @@ def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedM
 
 def _part(report: ReportContext, one: RankedScore) -> Section:
     score, ranking = one.score, one.headline
-    pictures = [panels(report, one.table)] if score.source in FIGURES else []
+    drawn = score.source in FIGURES and report.draws_panels
+    pictures = [panels(report, one.table)] if drawn else []
     shown = [score_table(one.table, ranking)]
     return Section(
         f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=table_files([one])
