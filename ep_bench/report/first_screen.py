@@ -235,9 +235,10 @@ def further(report: ReportContext, board: Leaderboard) -> str:
 
 def _budgets(board: Leaderboard) -> Iterator[str]:
     found = {seconds: board.best_within(seconds) for seconds in BUDGETS}
-    unconverged = {row.method for row in board.ranked if row.mark == DAGGER}
+    unconverged = {row.method for row in board.ranked if 2 * row.converged.unconverged > row.finished}
     words = [
-        f"{seconds:g} s: " + listed([name + " (not converged)" * (name in unconverged) for name in names])
+        f"{seconds:g} s: "
+        + listed([name + " (not converged on most splits)" * (name in unconverged) for name in names])
         for seconds, names in found.items()
         if names
     ]
@@ -303,7 +304,7 @@ def _single(report: ReportContext, board: Leaderboard) -> str:
 def _unconverged(leaders: Sequence[LeaderboardRow]) -> str:
     """Return a sentence, after a space, on leaders with splits that have not converged, empty if there are none."""
     parts = [
-        f"{row.method} has not converged on {row.converged.judged - row.converged.converged} of {row.finished} splits"
+        f"{row.method} has not converged on {row.converged.unconverged} of {row.finished} splits"
         for row in leaders
         if row.mark == DAGGER
     ]

@@ -84,7 +84,7 @@ def _contents(section: Section) -> str:
         counts = [(sum(len(part.lines) for part in parts), "note")]
     words = " and ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts if count)
     titles = [part.title for part in section.parts]
-    return words + (f": {', '.join(titles)}" if 0 < len(titles) <= 6 else "")
+    return words + (f": {'; '.join(titles)}" if 0 < len(titles) <= 6 else "")
 
 
 def _without_comments(script: str) -> str:

@@ -257,7 +257,7 @@ def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
     """Return the table as a LaTeX document with booktabs; up to ten data sets fit into 17 cm."""
     head, *rows = _grid(table, ranking, _latex_cell)
     names = 1 + (ranking is not None)  # columns of text, which `_latex_cell` has not escaped
-    size, gap = (r"\scriptsize", 1.8) if len(table.datasets) > WIDE else (r"\small", 4)
+    size, gap = (r"\scriptsize", 2.4) if len(table.datasets) > WIDE else (r"\small", 4)
     lines = [
         f"{HEAD}\\begin{{table}}[t]",
         r"\centering",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -213,7 +213,9 @@ def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
         np.array([[counts.get((m, d), 0) for m in methods] for d in datasets]) for counts in (merged.planned, lacking)
     )
     tests = _paired_tests(merged, datasets)
-    best, p, equal = _compared(table, datasets, score, complete(n, planned), tests)
+    unbounded = _unbounded(merged, score, datasets)
+    untested = unbounded if len(unbounded) < len(datasets) else {}
+    best, p, equal = _compared(table, datasets, score, complete(n, planned), tests, untested)
     return ScoreTable(
         score=score,
         datasets=datasets,
@@ -228,7 +230,7 @@ def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
         best=best,
         equal=equal,
         p=p,
-        unbounded=_unbounded(merged, score, datasets),
+        unbounded=unbounded,
     )
 
 
@@ -251,11 +253,17 @@ def _compared(
     score: Score,
     whole: NDArray[np.bool_],
     tests: Sequence[PairedTest],
+    untested: Collection[str],
 ) -> tuple[NDArray[np.int64], Array, NDArray[np.bool_]]:
-    """Return the best entry (D,), p-values (D, M) and equal entries (D, M); a score without direction has none."""
+    """Return the best entry (D,), p-values (D, M) and equal entries (D, M).
+
+    There are none for a score without direction and for ``untested`` data sets, on which the score has no bound.
+    """
     best, p, equal = np.full(len(datasets), -1), np.full(whole.shape, math.nan), np.zeros(whole.shape, dtype=bool)
     sign = {"lower": 1.0, "higher": -1.0, "": 0.0}[score.better]
     for i, dataset in enumerate(datasets if sign else ()):
+        if dataset in untested:
+            continue
         losses = sign * table.loc[dataset].to_numpy(dtype=float)
         best[i], p[i], equal[i] = compare_with_best(losses, whole[i], tests[i])
     return best, p, equal

@@ -134,8 +134,8 @@ def test_a_method_that_has_not_converged_is_ranked_by_its_scores_and_named_in_th
     assert shown.lines[0].endswith("pbp has not converged on 15 of 15 splits.")
 
 
-def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
-    """The first method has not converged on power alone, where no other method is complete."""
+def test_a_method_is_marked_also_for_a_data_set_without_ranks(tmp_path, make_study):
+    """The first method has not converged on power alone, where no other method is complete; its place is unchanged."""
 
     def change(row):
         if row["dataset"] == "power" and row["method"] != "pbp" and row["split"] == 0:
@@ -148,11 +148,11 @@ def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
     board = report.leaderboards[0]
     assert board.datasets == ("boston", "yacht", "wine")
     first = board.rows[0]
-    assert (first.method, first.mark, first.converged.unconverged) == ("pbp", "", 5)
+    assert (first.method, first.mark, first.converged.unconverged) == ("pbp", "†", 5)
     (shown,) = leaderboard.sections(report)
     name, _, interval, *_ = shown.tables[0].rows[0]
     assert (name["text"], name["strong"]) == ("pbp", True)
-    assert "hollow" not in interval["html"]
+    assert "hollow" in interval["html"]
 
 
 def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):

@@ -46,7 +46,8 @@ def test_one_bold_entry_per_data_set(folder, name):
     head, *body = [row for row in rows if row]
     columns = dict(zip([re.sub(r"<.*?>", "", cell) for cell in head], zip(*body, strict=True), strict=True))
     for dataset in DATASETS:
-        assert sum("<strong>" in cell for cell in columns[dataset]) == 1, dataset
+        unbounded = (name, dataset) == ("ll", "wine")  # a log-likelihood of few target values
+        assert sum("<strong>" in cell for cell in columns[dataset]) == (not unbounded), dataset
     faint = [cell for column in columns.values() for cell in column if "faint" in cell]
     assert len(faint) == 1
     assert 'data-value=""' in faint[0]  # sorted last

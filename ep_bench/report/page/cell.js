@@ -1,7 +1,10 @@
 // The panel of one entry: the splits of a method on a data set, compared with another method and with published numbers.
 const splitsWith = (entry, column) => new Map((entry?.s ?? []).map((split, i) => [split, entry[column]?.[i] ?? null])
   .filter(([, value]) => value !== null));
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b), half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
 const secondsOf = (entry) => (entry?.seconds ?? []).filter((value) => value !== null);
 
 /** The p-value of the paired test of two methods on a data set, null if there is none. */

@@ -68,7 +68,11 @@ class LeaderboardRow:
     finished: int
     planned: int
     converged: ConvergedSplits
-    mark: str
+
+    @property
+    def mark(self) -> str:
+        """Return the mark of convergence."""
+        return self.converged.mark
 
     @property
     def is_ranked(self) -> bool:
@@ -128,7 +132,7 @@ def leaderboard(
     numbers = _ranks(scores, means, table.score, [table.tests[i] for i in places])
     bounded = [name not in table.unbounded for name in datasets]
     numbers |= {"loss": _losses(means[bounded], table.score), "seconds": _seconds(merged, datasets, ranked)}
-    found = [_row(table, j, (ranked, numbers), rows, places) for j in columns]
+    found = [_row(table, j, (ranked, numbers), rows) for j in columns]
     found.sort(key=_place)
     order = [ranked.index(row.method) for row in found if row.is_ranked]
     splits, chosen = tuple(len(block) for block in scores), tuple(table.datasets[i] for i in rows)
@@ -141,11 +145,7 @@ def _place(row: LeaderboardRow) -> tuple[float, float]:
 
 
 def _row(
-    table: ScoreTable,
-    j: int,
-    ranked: tuple[Sequence[str], dict[str, Array]],
-    rows: Sequence[int],
-    ranked_rows: Sequence[int],
+    table: ScoreTable, j: int, ranked: tuple[Sequence[str], dict[str, Array]], rows: Sequence[int]
 ) -> LeaderboardRow:
     """Return the row of a method (column j of the table) from the ranked methods and their numbers."""
     names, numbers = ranked
@@ -158,13 +158,8 @@ def _row(
         **own,
         finished=int(table.n[rows, j].sum()),
         planned=int(table.planned[rows, j].sum()),
-        converged=_converged(table, rows, j),
-        mark=_converged(table, ranked_rows if method in names else rows, j).mark,
+        converged=sum((table.converged[i][j] for i in rows), ConvergedSplits()),
     )
-
-
-def _converged(table: ScoreTable, rows: Sequence[int], column: int) -> ConvergedSplits:
-    return sum((table.converged[i][column] for i in rows), ConvergedSplits())
 
 
 def _ranks(scores: Sequence[Array], means: Array, score: Score, tests: Sequence[PairedTest]) -> dict[str, Array]:
@@ -268,6 +263,8 @@ def _convergence(splits: ConvergedSplits, finished: int) -> Item:
         return item("no criterion", "", kind="small")
     share = splits.converged / splits.judged
     text = f"{100.0 * share:.0f} %" if splits.judged == finished else f"{splits.converged} of {splits.judged}"
+    if splits.unconverged == splits.judged < finished:  # a criterion that only states failure
+        text = f"{splits.unconverged} of {finished} not"
     bar = inline_charts.bar(share, splits.nearly / splits.judged, text, splits.counts)
     return item(text, share, kind="bars") | {"html": bar}
 
