@@ -126,8 +126,14 @@ def paper_caption(table: ScoreTable, ranking: Ranking | None, equal: str) -> str
     sets, methods = f"{d} data set{'s' * (d > 1)}", f"{m} method{'s' * (m > 1)}"
     return (
         f"{score.title}{f' ({units})' if units else ''} of {methods} on {sets}{by_rank}. "
-        f"Mean ± standard error over {_splits(table)}. {_marks(table, equal)}"
+        f"Mean ± standard error over {_splits(table)}{_unmarked(table)}. {_marks(table, equal)}"
     ).strip()
+
+
+def _unmarked(table: ScoreTable) -> str:
+    """Return which data sets have no marks, after a semicolon, empty if all have."""
+    names = [name for name in table.unbounded if table.best[table.datasets.index(name)] < 0]
+    return f"; without an upper bound, and without marks, on {' and '.join(names)}" if names else ""
 
 
 def _splits(table: ScoreTable) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import takewhile
 
-from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import summary
 from ep_bench.report.scores import MAIN
 from ep_bench.report.sections.leaderboard import LeaderboardRow
@@ -45,7 +44,7 @@ def top() -> list[str]:
     rows = list(ranked("ll").values())
     body = [
         [_position(row, rows), row.method, f"{row.rank:.1f}", f"{row.low:.1f} to {row.high:.1f}", f"{row.seconds:.2g}",
-         _converged(row.converged)]
+         _converged(row)]
         for row in rows[:TOP]
     ]  # fmt: skip
     return table(["#", "Entry", "Rank", "Interval", "CPU s", "Converged"], body)
@@ -57,20 +56,24 @@ def _position(row: LeaderboardRow, rows: Sequence[LeaderboardRow]) -> str:
     return "=" * tied + str(1 + sum(other.rank < row.rank - 1e-9 for other in rows))
 
 
-def _converged(counts: ConvergedSplits) -> str:
-    return f"{counts.converged / counts.judged:.0%}" if counts.judged else NONE
+def _converged(row: LeaderboardRow) -> str:
+    """Return the fraction of converged splits, or the number of unconverged ones where only these are stated."""
+    counts = row.converged
+    if counts.unconverged == counts.judged < row.finished:
+        return f"{counts.unconverged}/{row.finished} not" if counts.judged else NONE
+    return f"{counts.converged / counts.judged:.0%}"
 
 
 def leaderboard() -> list[str]:
     """Return all entries by average rank, those without all data sets by their rank on the small ones."""
     lists = [ranked("ll"), ranked("ll", FIVE), ranked("ll", LARGE), ranked("rmse"), ranked("crps")]
-    counts = {row.method: row.converged for found in (*lists[1:3], lists[0]) for row in found.values()}
+    known = {row.method: row for found in (*lists[1:3], lists[0]) for row in found.values()}
     body = []
     for name in {**lists[0], **lists[1]}:
         ranks = [f"{found[name].rank:.1f}" if name in found else NONE for found in lists]
         row = lists[0].get(name)
         costs = [f"{row.loss:.2f}", f"{row.seconds:.2g}"] if row else [NONE, NONE]
-        body.append([name, *ranks, *costs, _converged(counts[name])])
+        body.append([name, *ranks, *costs, _converged(known[name])])
     return table(["Entry", "Rank", "Small", "Large", "RMSE", "CRPS", "Loss", "CPU s", "Converged"], body)
 
 
