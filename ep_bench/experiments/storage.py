@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ep_bench.experiments.method_entries import ExperimentMethod
 
 SUPERSEDED = "superseded"  # folder of the results of other options, seeds or versions
+VERDICTS = ("check.csv", "claims.csv")  # which `check` writes next to the results
 
 
 @dataclass(frozen=True)
@@ -125,17 +126,15 @@ def update_comparison(setup: ExperimentSetup, folder: Path, about: Mapping[str, 
 
 
 def keep_earlier(folder: Path) -> None:
-    """Move the results that the folder has to ``superseded/<time of their end>``."""
-    if not (folder / store.LOCK).exists():
-        for name in FILES:  # of a process that was killed while it wrote them
-            (folder / name).unlink(missing_ok=True)
+    """Move the results that the folder has, complete or not, to ``superseded/<time of their end>``."""
+    found = [path for name in (*FILES, *VERDICTS, store.LOCK) if (path := folder / name).exists()]
+    if not found:
         return
-    ended = time.gmtime((folder / store.LOCK).stat().st_mtime)
+    ended = time.gmtime(max(path.stat().st_mtime for path in found))
     place = folder / SUPERSEDED / time.strftime("%Y-%m-%dT%H-%M-%S", ended)
     place.mkdir(parents=True, exist_ok=True)
-    for name in (*FILES, store.LOCK):
-        if (folder / name).exists():
-            (folder / name).replace(place / name)
+    for path in found:
+        path.replace(place / path.name)
 
 
 def failures(folder: Path) -> list[str]:

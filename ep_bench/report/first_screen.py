@@ -34,12 +34,12 @@ Rank: the mean score on a data set gives a rank, 1 is the best, and ranks are av
 central {CENTRAL:.0%} of bootstrap resamples, which is no confidence interval.
 Loss: the mean over data sets of the difference from the best mean, in nats for a log-likelihood, else in percent of \
 the best.
-CPU time: tuning, fit and prediction of one split, median over the splits of the ranked data sets.
+CPU time: tuning, fit and prediction of one split, median over the splits of the ranked data sets with stored times.
 Converged: splits that meet the method's own criterion, of those that have one. For a sampler, R-hat of the worst test \
 prediction is at most {R_HAT:g}, or at most {NEARLY:g} for the lighter part of the bar. Methods are ranked by what \
 they scored, converged or not. A hollow marker means that some splits have not converged.
 Map: mean scores, coloured by the rank on each data set. Bold is the best mean, ≈ is not distinguished from it by the \
-paired test, and grey entries lack splits."""
+paired test, and grey entries lack splits. Data sets on which the score has no upper bound have no marks."""
 CSV = "method,rank,low,high,loss,cpu_seconds,finished,planned,converged,nearly_converged,not_converged"
 
 

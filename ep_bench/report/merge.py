@@ -339,11 +339,21 @@ def same_data(merged: MergedStudies, datasets: Collection[str]) -> str:
 
     Examples are one data set with two split schemes, or with different inputs.
     """
+    return "; ".join(" and ".join(names) for names in _equal_data(merged, datasets))
+
+
+def repeated_data(merged: MergedStudies, datasets: Collection[str]) -> list[str]:
+    """Return the data sets that contain the same data points as an earlier one."""
+    return [name for names in _equal_data(merged, datasets) for name in names[1:]]
+
+
+def _equal_data(merged: MergedStudies, datasets: Collection[str]) -> list[list[str]]:
+    """Return groups of two or more data sets with the same data points."""
     groups: dict[str, dict[str, None]] = {}
     for name, entry, _ in _dataset_entries(merged):
         if name in datasets and entry.get("checksum"):
             groups.setdefault(entry["checksum"], {})[name] = None
-    return "; ".join(" and ".join(names) for names in groups.values() if len(names) > 1)
+    return [list(names) for names in groups.values() if len(names) > 1]
 
 
 def _dataset_entries(merged: MergedStudies) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

@@ -51,6 +51,7 @@ def compare(
     score: str = "ll",
     rope: float = 0.0,
     independent: Collection[str] = (),
+    left_out: Collection[str] = (),
 ) -> pd.DataFrame:
     """Compare two methods on their common splits of each data set, and over all data sets.
 
@@ -66,6 +67,9 @@ def compare(
         Half the width of the region of practical equivalence, in the units of ``difference``.
     independent : collection of str
         Data sets whose splits are independent draws, without common data points. Their test is not corrected.
+    left_out : collection of str
+        Data sets that do not count in the row over all data sets, such as those on which the score has no upper bound,
+        or that contain the data points of another one.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def compare(
     Corani and Benavoli (2015), A Bayesian approach for comparing cross-validated algorithms on multiple data sets,
     Machine Learning 100.
     """
-    table = compare_all(results, (first, second), score=score, rope=rope, independent=independent)
+    table = compare_all(results, (first, second), score=score, rope=rope, independent=independent, left_out=left_out)
     if table.empty:
         raise UserError(f"{first} and {second} have no common split", where="compare")
     single = table["dataset"] != ALL
@@ -106,6 +110,7 @@ def compare_all(
     score: str = "ll",
     rope: float = 0.0,
     independent: Collection[str] = (),
+    left_out: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return the rows of `compare` of all pairs of methods with a common split.
 
@@ -119,7 +124,7 @@ def compare_all(
         if method not in scores.columns:
             known = [str(name) for name in scores.columns]
             raise UserError("no finished cell with this score", where=f"compare: {method}", allowed=known, name=method)
-    table = pd.DataFrame(_rows(scores, methods, chosen, _ratios(results, independent)))
+    table = pd.DataFrame(_rows(scores, methods, chosen, _ratios(results, independent), left_out))
     if table.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     _add_tests(table, rope, 1.0 if chosen.better == "higher" else -1.0)
@@ -138,6 +143,11 @@ def _score(name: str) -> Score:
 def _finished(results: pd.DataFrame, score: Score) -> pd.DataFrame:
     """Return the scores of the finished cells, a row per data set and split and a column per method."""
     done = results[(results["status"] == "ok") & results[score.source].notna()]
+    repeated = done[done.duplicated(["method", "dataset", "split"])]
+    if len(repeated):
+        method, dataset = repeated.iloc[0][["method", "dataset"]]
+        allowed = "one seed, and one meaning of each label"
+        raise UserError(f"{method} on {dataset} has several rows per split", where="compare", allowed=allowed)
     return done.pivot_table(score.source, ["dataset", "split"], "method", aggfunc="first", sort=False)
 
 
@@ -149,7 +159,7 @@ def _ratios(results: pd.DataFrame, independent: Collection[str]) -> dict[str, fl
 
 
 def _rows(
-    scores: pd.DataFrame, methods: Iterable[str], score: Score, ratios: dict[str, float]
+    scores: pd.DataFrame, methods: Iterable[str], score: Score, ratios: dict[str, float], left_out: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield what the tests need of each pair of methods: of each data set, and of all if there are several."""
     sign = 1.0 if score.better == "higher" else -1.0
@@ -161,8 +171,10 @@ def _rows(
             pair = np.stack([columns[first], columns[second]])
             pair = pair[:, ~np.isnan(pair).any(axis=0)]
             if pair.size:
-                means.append(pair.mean(axis=1))
-                yield _row(first, second, str(dataset), pair, means[-1], sign, ratios[str(dataset)])
+                mean = pair.mean(axis=1)
+                if str(dataset) not in left_out:
+                    means.append(mean)
+                yield _row(first, second, str(dataset), pair, mean, sign, ratios[str(dataset)])
         if len(means) > 1:
             blocks = np.stack(means, axis=1)
             if score.unit != TARGET:

@@ -37,12 +37,16 @@ def read_record(path: Path) -> Record | None:
         envelope = json.loads(text)
         body = text[text.index('"record": ') + len('"record": ') : text.rindex("}")]
         intact = envelope["sha256"] == hashlib.sha256(body.encode()).hexdigest()
+        version, content = envelope["format"], envelope["record"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not intact:
         return None
-    refuse_newer(envelope["format"], path)
-    record = Record(**envelope["record"])
+    refuse_newer(version, path)
+    try:
+        record = Record(**content)
+    except TypeError:  # it has other fields
+        return None
     return record if record.key == path.stem else None
 
 

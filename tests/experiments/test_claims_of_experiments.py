@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.committed_results import committed_folders
 from ep_bench.experiments.figures import section
 from ep_bench.experiments.record import Claim, by_method
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[2] / "results"
 FOLDERS = sorted(
-    path.parent.name for path in RESULTS.glob("*/study.lock.json") if json.loads(path.read_text()).get("experiment")
+    path.name for path in committed_folders() if json.loads((path / store.LOCK).read_text()).get("experiment")
 )
 WITHOUT = {"active-learning-priors", "student-t-times"}  # comparisons without a claim
 

@@ -138,3 +138,16 @@ def test_bad_input_is_one_clear_error(change: dict[str, object], words: list[str
         compare(found, **{"first": "A", "second": "B", **change})  # type: ignore[arg-type]
     for word in words:
         assert word in str(error.value)
+
+
+def test_two_rows_of_one_split_are_an_error() -> None:
+    found = results({"d": {"A": GAPS, "B": np.zeros(10)}})
+    with pytest.raises(UserError, match="A on d has several rows per split"):
+        compare(pd.concat([found, found]), "A", "B")
+
+
+def test_data_sets_may_be_left_out_of_the_last_row() -> None:
+    scores = {name: {"A": GAPS + shift, "B": np.zeros(10)} for name, shift in (("d", 0.0), ("e", 1.0), ("wine", 50.0))}
+    table = compare(results(scores), "A", "B", left_out=["wine"])
+    assert list(table.dataset) == ["d", "e", "wine", ALL]
+    assert (table.blocks.iloc[-1], table.difference.iloc[-1]) == (2, pytest.approx(GAPS.mean() + 0.5))

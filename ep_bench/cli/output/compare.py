@@ -8,7 +8,7 @@ from typing import Any
 
 from ep_bench.cli.output.text import Columns, Item
 from ep_bench.errors import UserError
-from ep_bench.report.merge import independent_draws, merge
+from ep_bench.report.merge import few_target_values, independent_draws, merge, repeated_data
 from ep_bench.report.pairwise import ALL, compare, compare_all
 from ep_bench.report.scores import BY_NAME, TARGET
 from ep_bench.results.files import write_atomically
@@ -22,12 +22,13 @@ def compare_folders(
     """Yield a table for each pair of methods, and write all columns to ``out``."""
     merged = merge(folders, select)
     labels = labels_in(methods, merged.methods)
-    independent = independent_draws(merged)
+    left_out = few_target_values(merged).keys() if score == "ll" else set[str]()
+    left_out |= set(repeated_data(merged, merged.datasets))
+    about: dict[str, Any] = {"independent": independent_draws(merged), "left_out": left_out}
     if len(labels) == 2:
-        first, second = labels
-        table = compare(merged.rows, first, second, score=score, rope=rope, independent=independent)
+        table = compare(merged.rows, *labels, score=score, rope=rope, **about)
     else:
-        table = compare_all(merged.rows, labels, score=score, rope=rope, independent=independent)
+        table = compare_all(merged.rows, labels, score=score, rope=rope, **about)
     if out is not None:
         write_atomically(out, table.to_csv(index=False))
     chosen = next(each for each in BY_NAME.values() if each.source == score)
@@ -37,6 +38,8 @@ def compare_folders(
         if chosen.unit == TARGET and (rows["dataset"] == ALL).any():
             yield f"{ALL}: differences of logarithms"
         yield ""
+    if uncounted := sorted(left_out & set(table["dataset"])):
+        yield f"not counted over all data sets: {', '.join(uncounted)} (no upper bound, or the data of another one)"
     family = "data sets" if len(labels) == 2 else "pairs, for each data set"
     yield f"p: corrected resampled t-test, Holm's correction over {family}; better is {chosen.better}"
 
