@@ -154,13 +154,14 @@ def _sets_left_out(table: ScoreTable, board: Leaderboard) -> Iterator[str]:
 
 
 def _why_not_ranked(table: ScoreTable, board: Leaderboard, method: str) -> str:
-    """Return the ranked data sets on which a method lacks splits, in one sentence."""
+    """Return the ranked data sets on which a method lacks splits or the score, in one sentence."""
     j, lacking = table.methods.index(method), []
     for name in board.datasets:
         i = table.datasets.index(name)
         if not table.complete[i, j]:
-            lacking.append(f"{name} ({table.n[i, j]} of {table.plan[i]} splits)")
-    return f"{method} is not ranked: it lacks splits of {listed(lacking)}."
+            without = f", {table.without[i, j]} without this score" if table.without[i, j] else ""
+            lacking.append(f"{name} ({table.n[i, j]} of {table.plan[i]} splits{without})")
+    return f"{method} is not ranked: it lacks scores on {listed(lacking)}."
 
 
 def subset_text(board: Leaderboard) -> str:

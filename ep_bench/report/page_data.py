@@ -109,7 +109,7 @@ class CellData:
         return cells
 
     def _pairs(self, table: ScoreTable) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the complete methods on each data set, and the p-values of their paired tests, in thousandths."""
+        """Yield the complete methods on each data set, and the p-values of their paired tests, times 10,000."""
         cells = summary.pivot(self.merged, table.score)
         for i, dataset in enumerate(table.datasets):
             names = [table.methods[j] for j in np.flatnonzero(table.complete[i])]
@@ -118,7 +118,7 @@ class CellData:
                 upper = p[np.triu_indices(len(names), 1)]
                 yield (
                     self.datasets[dataset],
-                    [[self.methods[name] for name in names], np.rint(1e3 * upper).astype(int).tolist()],
+                    [[self.methods[name] for name in names], np.rint(1e4 * upper).astype(int).tolist()],
                 )
 
     def _published(self) -> Iterator[list[Any]]:

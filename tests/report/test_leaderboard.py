@@ -94,7 +94,7 @@ def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_stu
     texts = [entry["text"] for entry in shown.tables[0].rows[-1]]
     assert texts[:4] == ["pbp", "–", "not ranked", "–"]
     excluded = first_screen.views(report)[0].excluded
-    assert "pbp is not ranked: it lacks splits of boston (1 of 5 splits), yacht (1 of 5 splits) and wine" in excluded[1]
+    assert "pbp is not ranked: it lacks scores on boston (1 of 5 splits), yacht (1 of 5 splits) and wine" in excluded[1]
     assert first_screen.subset_text(report.leaderboards[0]) == (
         "2 of 3 methods on 3 data sets (boston, yacht, wine), 5 splits each"
     )

@@ -88,7 +88,7 @@ def test_pairs_have_the_p_values_of_the_paired_test(tmp_path, make_study):
     pairs = itertools.combinations(["pbp", "ridge", "gp"], 2)
     expected = [table.tests[1].p((cells[a] - cells[b]).to_numpy()) for a, b in pairs]
     assert methods == [0, 1, 2]
-    assert p == [round(1000 * value) for value in expected]
+    assert p == [round(10000 * value) for value in expected]
 
 
 def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):

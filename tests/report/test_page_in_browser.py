@@ -147,6 +147,11 @@ def test_the_csv_has_the_shown_rows(open_page):
     head, *lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     assert head.startswith("method,rank,low,high,loss,cpu_seconds")
     assert {line.split(",")[0] for line in lines} == set(shown)
+    ranks = page.eval_on_selector_all(BOARD, "rows => rows.map(r => [r.dataset.method, r.cells[1].innerText])")
+    written = {line.split(",")[0]: line.split(",") for line in lines}
+    assert ranks
+    assert {name: f"{float(written[name][1]):.1f}" for name, _ in ranks} == dict(ranks)
+    assert all(fields[2:4] == ["", ""] and len(fields) == 11 for fields in written.values())
     with page.expect_download() as download:
         page.locator("#latex").click()
     assert "tabular" in Path(download.value.path()).read_text(encoding="utf-8")

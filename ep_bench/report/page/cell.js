@@ -11,7 +11,7 @@ const secondsOf = (entry) => (entry?.seconds ?? []).filter((value) => value !== 
 function pairP(score, dataset, first, second) {
   const [methods, p] = DATA.pairs[score.key]?.[dataset] ?? [[], []];
   const [i, j] = [methods.indexOf(first), methods.indexOf(second)].sort((a, b) => a - b);
-  return i < 0 || i === j ? null : p[i * methods.length - (i * (i + 1)) / 2 + j - i - 1] / 1000;
+  return i < 0 || i === j ? null : p[i * methods.length - (i * (i + 1)) / 2 + j - i - 1] / 10000;
 }
 
 /** Fill the dialog with one entry; `open` shows another one. */

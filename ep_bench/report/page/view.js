@@ -96,11 +96,15 @@ function shorten(table) {
   table.closest(".scroll").after(all);
 }
 
-/** The view as CSV, with the rows that are shown. */
+/** The view as CSV, with the rows and ranks that are shown; ranks among some methods have no intervals. */
 function viewCsv(state) {
   const [head, ...lines] = viewOf(state).csv;
-  const shown = new Set([...document.querySelectorAll("table.board tbody tr")].map((row) => row.dataset.method));
-  return [head, ...lines.filter((_, i) => shown.has(viewOf(state).rows[i]))].join("\n") + "\n";
+  const shown = new Map([...document.querySelectorAll("table.board tbody tr")].map((row) => [row.dataset.method, row.cells[1].dataset.value]));
+  const isRanked = (state.family === "" && state.cpu === "") || viewOf(state).means[0]?.length === 1;
+  const line = (text, rank) => isRanked || rank === undefined ? text
+    : text.replace(/,[^,]*,[^,]*,[^,]*((,[^,]*){7})$/, `,${Number(rank)},,$1`);
+  const kept = lines.map((text, i) => [text, viewOf(state).rows[i]]).filter(([, name]) => shown.has(name));
+  return [head, ...kept.map(([text, name]) => line(text, shown.get(name)))].join("\n") + "\n";
 }
 
 function start() {
