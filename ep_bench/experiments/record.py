@@ -155,7 +155,7 @@ def by_method(rows: Sequence[SummaryRow], column: str, **where: str) -> dict[str
 
 def in_words(numbers: Mapping[str, float]) -> str:
     """Return numbers by method in words."""
-    return "; ".join(f"{name} {value:.3g}" for name, value in numbers.items())
+    return "; ".join(f"{name}: {value:.3g}" for name, value in numbers.items())
 
 
 def _no_claims(results: ExperimentResults) -> list[Claim]:  # noqa: ARG001

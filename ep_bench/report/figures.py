@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ep_bench.report.sections.leaderboard import Leaderboard
 
 
+SIZE, TALL, LINE = 5.2, 3.6, 9.0  # inches of the width and height of a figure; points between two names
+
+
 def score_panels(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
     """Return one panel per data set with each method's mean over splits, its standard error and published numbers.
 
@@ -90,36 +93,43 @@ def has_losses_and_times(board: Leaderboard) -> bool:
 def loss_and_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
     """Return the loss of each ranked method against its median CPU time, with the Pareto front and its methods."""
     import matplotlib as mpl
+    import numpy as np
     from matplotlib.figure import Figure
 
-    from ep_bench.plotting.axes import log_axis
+    from ep_bench.plotting.axes import family_legend, log_axis
     from ep_bench.plotting.numbers import plain_ticks
     from ep_bench.plotting.style import STYLE, finish
 
-    points = inline_charts.points(board)
+    points, limit = inline_charts.points(board), inline_charts.largest_shown(inline_charts.points(board))
     best = inline_charts.front(points)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.5, 3.6))
-        ax = figure.add_axes((0.11, 0.13, 0.86, 0.84))
+        figure = Figure(figsize=(SIZE, TALL))
+        room = family_legend(figure, [styles[one.method] for one in points]) / TALL
+        ax = figure.add_axes((0.11, 0.13, 0.86, 0.84 - room))
         for one in points:
             style = styles[one.method]
             face = "white" if one.hollow else style.colour
-            ax.plot(one.seconds, one.loss, style.marker, color=style.colour, markersize=5, markerfacecolor=face)
-        ax.plot([one.seconds for one in best], [one.loss for one in best], "--", color="0.4", linewidth=0.8, zorder=0)
-        for one in best:
-            ax.annotate(
-                one.method, (one.seconds, one.loss), (-5, 4), textcoords="offset points", fontsize=7.5, ha="right"
-            )
-        ax.margins(x=0.12, y=0.06)
+            marker, loss = ("v", limit) if one.loss > limit else (style.marker, one.loss)
+            ax.plot(one.seconds, loss, marker, color=style.colour, markersize=5, markerfacecolor=face)
+        shown = [min(one.loss, limit) for one in best]
+        ax.plot([one.seconds for one in best], shown, "--", color="0.4", linewidth=0.8, zorder=0)
+        ax.margins(x=0.2)
+        ax.set_ylim(1.06 * limit, -0.16 * limit)
+        above, height = np.inf, (0.84 - room) * TALL * 72.0 / 1.22  # points: of the last name, and of the limit
+        for one, loss in zip(best, shown, strict=True):  # names are above one another, to the upper left of the front
+            own = -loss / limit * height
+            above = own + 4.0 if np.isinf(above) else max(own + 4.0, above + LINE)
+            place = (-5.0, above - own)
+            ax.annotate(one.method, (one.seconds, loss), place, textcoords="offset points", fontsize=7.5, ha="right")
         log_axis(ax)
-        ax.invert_yaxis()
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= limit])
         plain_ticks(ax.yaxis)
         ax.set_xlabel("median CPU seconds per split, tuning included")
         ax.set_ylabel(f"mean loss ({'nats' if board.score.better == 'higher' else 'relative'}), better is up")
     caption = (
         f"{board.score.title}: mean loss from the best ranked mean of each data set against the median CPU time of a "
         f"split, on {', '.join(board.datasets)}. Dashed: Pareto front, the methods that no other one beats in both. "
-        "Hollow: some splits have not converged."
+        "Hollow: some splits have not converged; triangles at the lower edge: larger losses."
     )
     return finish(figure, "score-against-time", caption)
 

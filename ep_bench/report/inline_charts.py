@@ -78,6 +78,12 @@ def front(points: Sequence[Point]) -> list[Point]:
     return found
 
 
+def largest_shown(points: Sequence[Point]) -> float:
+    """Return the largest loss on the axis of a chart; larger ones are drawn at its edge."""
+    losses = sorted(point.loss for point in points)
+    return min(losses[-1], CLIPPED * losses[len(losses) // 2]) or losses[-1] or 1.0
+
+
 class LossAndTime:
     """The chart of losses against CPU time. The methods of the front have labels, the others under the pointer.
 
@@ -87,8 +93,7 @@ class LossAndTime:
 
     def __init__(self, points: Sequence[Point], styles: Mapping[str, MethodStyle], axis: str, unit: float) -> None:
         self.points, self.styles, self.axis, self.unit = points, styles, axis, unit
-        losses = sorted(point.loss for point in points)
-        self.limit = min(losses[-1], CLIPPED * losses[len(losses) // 2]) or losses[-1] or 1.0
+        self.limit = largest_shown(points)
         times = [point.seconds for point in points]
         self.times = min(times) / 1.4, max(times) * 1.4
 

@@ -21,7 +21,6 @@ from ep_bench.report.merge import cpu_seconds
 from ep_bench.report.sections import what_was_run
 from ep_bench.report.sections.leaderboard import mean_text
 from ep_bench.report.sections.training_curves import trace_order, trace_words
-from ep_bench.report.significance import pair_p
 from ep_bench.report.summary import ScoreTable
 from ep_bench.results import curves
 
@@ -114,8 +113,9 @@ class CellData:
         for i, dataset in enumerate(table.datasets):
             names = [table.methods[j] for j in np.flatnonzero(table.complete[i])]
             if table.plan[i] > 1 and len(names) > 1:
-                p = pair_p(cells.loc[dataset, names].to_numpy(dtype=float), table.tests[i])
-                upper = p[np.triu_indices(len(names), 1)]
+                scores = cells.loc[dataset, names].to_numpy(dtype=float)
+                first, second = np.triu_indices(len(names), 1)
+                upper = table.tests[i].p(scores[:, first] - scores[:, second])
                 yield (
                     self.datasets[dataset],
                     [[self.methods[name] for name in names], np.rint(1e4 * upper).astype(int).tolist()],

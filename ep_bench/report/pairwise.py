@@ -31,7 +31,7 @@ from scipy import optimize, stats
 
 from ep_bench.errors import UserError
 from ep_bench.report.scores import BY_NAME, MAIN, MORE, TARGET, Score
-from ep_bench.report.significance import ALPHA, holm
+from ep_bench.report.significance import ALPHA, holm, standard_error, t_p
 from ep_bench.types import Array
 
 ALL = "all data sets"
@@ -40,7 +40,6 @@ COLUMNS = (
     "score", "first", "second", "dataset", "blocks", "mean_first", "mean_second", "difference", "low", "high", "p",
     "p_holm", "wins", "losses", "p_better", "p_equivalent", "p_worse", "detectable",
 )  # fmt: skip
-_NO_SPREAD = 1e-15  # standard deviation of differences relative to the largest one, up to which they are equal
 
 
 def compare(
@@ -187,9 +186,6 @@ def _rows(
 def _row(first: str, second: str, dataset: str, pair: Array, means: Array, sign: float, ratio: float) -> dict[str, Any]:
     """Return what the tests need of the blocks (2, J) of two methods."""
     gaps = pair[0] - pair[1]
-    spread = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else math.nan
-    if spread <= _NO_SPREAD * float(np.max(np.abs(gaps))):
-        spread = 0.0
     return {
         "first": first,
         "second": second,
@@ -200,7 +196,7 @@ def _row(first: str, second: str, dataset: str, pair: Array, means: Array, sign:
         "difference": float(np.mean(gaps)),
         "wins": int(np.sum(sign * gaps > 0.0)),
         "losses": int(np.sum(sign * gaps < 0.0)),
-        "error": math.sqrt(1.0 / len(gaps) + ratio) * spread,
+        "error": float(standard_error(gaps, ratio)),
     }
 
 
@@ -210,7 +206,7 @@ def _add_tests(table: pd.DataFrame, rope: float, sign: float) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         half = error * stats.t.isf(ALPHA / 2.0, freedom)
         table["low"], table["high"] = mean - half, mean + half
-        table["p"] = np.where((error == 0.0) & (mean == 0.0), 1.0, 2.0 * stats.t.sf(np.abs(mean) / error, freedom))
+        table["p"] = t_p(mean, error, freedom)
         for column, distance in (("p_better", sign * mean - rope), ("p_worse", -sign * mean - rope)):
             certain = np.where(distance > 0.0, 1.0, 0.0)
             table[column] = np.where(error == 0.0, certain, stats.t.cdf(distance / error, freedom))

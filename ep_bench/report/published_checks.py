@@ -239,7 +239,7 @@ class _Cells:
         """Return the p-value of the paired test of differences on the splits of a data set."""
         rows = self.groups[method, dataset]
         fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
-        return PairedTest(dataset in self.independent, fraction).p(gaps)
+        return float(PairedTest(dataset in self.independent, fraction).p(gaps))
 
     def seconds(self, methods: Sequence[str], dataset: str) -> pd.DataFrame:
         """Return the CPU seconds (J, 2) of two methods on their common splits.

@@ -215,32 +215,34 @@ class PairedTest:
         """Return the name of the test."""
         return PLAIN if self.independent else RESAMPLED
 
-    def p(self, differences: Array) -> float:
-        """Return the two-sided p-value of score differences (J,) on common splits."""
+    def p(self, differences: Array) -> Array:
+        """Return the two-sided p-values (...) of score differences (J, ...) on common splits."""
         return t_test_p(differences, 0.0 if self.independent else self.ratio)
 
 
-def t_test_p(differences: Array, ratio: float) -> float:
-    """Return the two-sided p-value of differences (J,) with variance (1 / J + ratio) s^2, NaN for fewer than two."""
+def standard_error(differences: Array, ratio: float) -> Array:
+    """Return the standard errors (...) of the means of differences (J, ...): variance (1 / J + ratio) s^2.
+
+    They are 0 for equal differences, up to rounding, and NaN for fewer than two.
+    """
     J = len(differences)
     if J < 2:
-        return math.nan
-    spread = float(np.var(differences, ddof=1))
-    mean = float(np.mean(differences))
-    if spread <= (1e-15 * np.max(np.abs(differences))) ** 2:
-        return 1.0 if mean == 0.0 else 0.0
-    t = mean / math.sqrt((1.0 / J + ratio) * spread)
-    return float(2.0 * stats.t.sf(abs(t), J - 1))
+        return np.full(differences.shape[1:], math.nan)
+    spread = np.std(differences, axis=0, ddof=1)
+    equal = spread <= 1e-15 * np.max(np.abs(differences), axis=0)
+    return np.where(equal, 0.0, math.sqrt(1.0 / J + ratio) * spread)
 
 
-def pair_p(scores: Array, test: PairedTest) -> Array:
-    """Return the p-values (M, M) of the paired test between the columns of scores (J, M) without NaN, for J > 1."""
-    J, ratio = len(scores), 0.0 if test.independent else test.ratio
-    differences = scores[:, :, None] - scores[:, None, :]
-    mean, spread = differences.mean(axis=0), differences.var(axis=0, ddof=1)
-    constant = spread <= (1e-15 * np.abs(differences).max(axis=0)) ** 2
-    t = mean / np.sqrt((1.0 / J + ratio) * np.where(constant, 1.0, spread))
-    return np.where(constant, np.where(mean == 0.0, 1.0, 0.0), 2.0 * stats.t.sf(np.abs(t), J - 1))
+def t_p(mean: Array, error: Array, freedom: Array | int) -> Array:
+    """Return the two-sided p-values of means with standard errors; of an error of 0, 1 for a mean of 0 and 0 else."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2.0 * stats.t.sf(np.abs(mean / error), freedom)
+    return np.where((error == 0.0) & (mean == 0.0), 1.0, p)
+
+
+def t_test_p(differences: Array, ratio: float) -> Array:
+    """Return the two-sided p-values (...) of differences (J, ...), NaN for fewer than two."""
+    return t_p(np.mean(differences, axis=0), standard_error(differences, ratio), max(len(differences) - 1, 1))
 
 
 def compare_with_best(

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ep_bench.plotting import chain_figures
 from ep_bench.plotting.page import item
-from ep_bench.report import build, chain_figures, merge
+from ep_bench.report import build, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import chains
 from ep_bench.results import cell_curves, store

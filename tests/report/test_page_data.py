@@ -15,7 +15,7 @@ import pytest
 from ep_bench.plotting.method_style import FAMILIES
 from ep_bench.report import build, first_screen, merge, page_data, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.significance import PairedTest, pair_p
+from ep_bench.report.significance import PairedTest
 from ep_bench.results import store
 
 
@@ -111,6 +111,9 @@ def test_p_values_of_pairs_are_those_of_single_tests(ratio):
     scores = np.random.default_rng(0).normal(size=(10, 4))
     scores[:, 3] = scores[:, 2]
     test = PairedTest(independent=ratio == 0.0, ratio=ratio)
-    p = pair_p(scores, test)
-    for i, j in itertools.combinations(range(4), 2):
-        assert p[i, j] == p[j, i] == pytest.approx(test.p(scores[:, i] - scores[:, j]))
+    pairs = list(itertools.combinations(range(4), 2))
+    first, second = np.transpose(pairs)
+    p = test.p(scores[:, first] - scores[:, second])
+    assert p[-1] == 1.0
+    for value, (i, j) in zip(p, pairs, strict=True):
+        assert value == test.p(scores[:, j] - scores[:, i]) == pytest.approx(test.p(scores[:, i] - scores[:, j]))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
+from ep_bench.plotting import chain_figures
+from ep_bench.plotting.chain_figures import MonitoredDraws
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.report import chain_figures
-from ep_bench.report.chain_figures import MonitoredDraws
 from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.sections.training_curves import trace_order, trace_words
