@@ -117,6 +117,7 @@ class CheckRunner:
             yield
         finally:
             timer.cancel()
+            timer.join()  # an end that has begun must not reach the next child
 
     def _end_late(self) -> None:
         self._is_late = True
