@@ -22,7 +22,6 @@ from ep_bench.results import curves
 
 if TYPE_CHECKING:
     from ep_bench.report.sections.leaderboard import Leaderboard
-    from ep_bench.report.sections.rank_groups import RankGroupResult
 
 TITLED = 4  # studies in the title of a page
 SMALL = 2000  # data sets with fewer data points are small
@@ -104,13 +103,6 @@ class ReportContext:
     def checks(self) -> pd.DataFrame:
         """Return the comparison with published numbers."""
         return merged_check(self.merged)
-
-    @cached_property
-    def rank_groups(self) -> list[RankGroupResult]:
-        """Return the ranks of the groups of methods that the studies list."""
-        from ep_bench.report.sections import rank_groups
-
-        return rank_groups.collect(self.merged)
 
     @cached_property
     def set_groups(self) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.spec.models import Accept, Catalogue, LeftOut, MethodEntry, RankGroup, Study, override_blocks
+from ep_bench.spec.models import Accept, Catalogue, LeftOut, MethodEntry, Study, override_blocks
 from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import shipped_studies
 from ep_bench.types import DatasetRef
@@ -44,7 +44,6 @@ class StudyUnion:
         self._methods: dict[str, _Method] = {}
         self._accept: list[Accept] = []
         self._left_out: list[LeftOut] = []
-        self._ranks: list[tuple[RankGroup, str, Place]] = []
 
     @property
     def datasets(self) -> list[DatasetRef]:
@@ -75,7 +74,6 @@ class StudyUnion:
             new = {"method": entry.label, "dataset": ref.label}
             self._accept += [each.model_copy(update=new) for each in part.accept if _is_of(each, *names)]
             self._left_out += [each.model_copy(update=new) for each in part.left_out if _is_of(each, *names)]
-        self._ranks += [(group, str(part.path), place) for group in part.ranks]
 
     def add_own(
         self, datasets: Sequence[DatasetRef], methods: Sequence[MethodEntry], places: Mapping[str, str]
@@ -106,16 +104,6 @@ class StudyUnion:
     def left_out(self, own: Sequence[LeftOut]) -> list[LeftOut]:
         """Return the combinations left out; the including file's reasons replace those of included files."""
         return list({(each.method, each.dataset): each for each in [*reversed(self._left_out), *own]}.values())
-
-    def ranks(self, own: Sequence[RankGroup]) -> list[RankGroup]:
-        """Return the rank groups; the including file replaces groups of included files with the same name."""
-        found = {group.name: group for group in own}
-        included: dict[str, tuple[RankGroup, str]] = {}
-        for group, path, place in self._ranks:
-            known, first = included.setdefault(group.name, (group, path))
-            if known != group and group.name not in found:
-                self._contradiction(place, f"the rank group {group.name!r}", first, path)
-        return list(({name: group for name, (group, _) in included.items()} | found).values())
 
     def _add_dataset(self, ref: DatasetRef, where: str, place: Place) -> None:
         known, first = self._datasets.setdefault(ref.label, (ref, where))

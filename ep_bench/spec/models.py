@@ -130,8 +130,8 @@ class RankGroup(Strict):
     """Methods that a report ranks together.
 
     ``methods`` are labels of this study, or of studies reported with it. ``beside`` is a source of published tables
-    whose ranks of the same methods are shown for comparison. For each of the ``pairs``, the report states whether the
-    published order is reproduced.
+    whose ranks of the same methods are shown for comparison. For each of the ``pairs``, the report states whether our
+    ranks have this order. Groups of included files are not included.
     """
 
     name: Label

@@ -101,7 +101,7 @@ class _Reader:
         overrides = file.overrides
         if included and not self.problems:
             overrides = union.overrides(overrides)
-            accept, ranks, left_out = union.accept(accept), union.ranks(ranks), union.left_out(left_out)
+            accept, left_out = union.accept(accept), union.left_out(left_out)
             methods, places = union.methods, union.places
         if self.problems or splits is None or limits is None or compare is None:
             return None

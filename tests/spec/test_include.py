@@ -30,8 +30,6 @@ methods:
   - {use: pbp, label: PBP-2, hidden: [50, 50]}
 overrides:
   naval: {PBP-2: {epochs: 9}}
-ranks:
-  - {name: all, methods: [PBP-1, PBP-2, GP], pairs: [[PBP-1, GP]]}
 """
 WHOLE = "study: whole\ninclude: [first.yaml, parts/second.yaml]\n"
 
@@ -91,8 +89,6 @@ def test_accepted_differences_of_the_including_file_come_first(tmp_path: Path) -
     own = "accept: [{method: PBP-1, dataset: boston, metric: ll, reason: own}]\n"
     study = read(tmp_path, WHOLE + own)
     assert [(each.method, each.dataset, each.reason) for each in study.accept] == [("PBP-1", "boston", "own")]
-    assert study.ranks[0].methods == ["PBP-1", "PBP-2", "GP"]
-    assert study.ranks[0].pairs == [["PBP-1", "GP"]]
     assert [each.reason for each in read(tmp_path).accept] == ["known"]
 
 
@@ -149,10 +145,9 @@ def test_contradictions_name_both_places(tmp_path: Path, second: str, expected: 
     assert message(tmp_path, second=second) == expected
 
 
-def test_contradictory_rank_groups(tmp_path: Path) -> None:
+def test_rank_groups_of_included_files_are_not_included(tmp_path: Path) -> None:
     group = "ranks: [{name: all, methods: [PBP-1, GP]}]\n"
-    expected = "the rank group 'all' is not the same in DIR/first.yaml and in DIR/parts/second.yaml; change one label"
-    assert expected in message(tmp_path, first=FIRST + group)
+    assert read(tmp_path, WHOLE, first=FIRST + group).ranks == ()
     assert read(tmp_path, WHOLE + group, first=FIRST).ranks[0].methods == ["PBP-1", "GP"]
 
 
