@@ -206,6 +206,6 @@ def _orders(group: RankGroupResult) -> Table:
          *(item(one.verdict(first, second), small=one.published(first, second), kind="word") for one in group.ranks)]
         for first, second in group.pairs
     ]  # fmt: skip
-    limits = [one.ours.cd for one in group.ranks if not summary.no_nemenyi(one.ours)]
-    caption = PAIRS + f": {' and '.join(f'{limit:.2f}' for limit in limits)}" * bool(limits)
+    limits = dict.fromkeys(f"{one.ours.cd:.2f}" for one in group.ranks if not summary.no_nemenyi(one.ours))
+    caption = PAIRS + f": {' and '.join(limits)}" * bool(limits)
     return Table(["pair", *(one.ours.score.title for one in group.ranks)], rows, caption)
