@@ -296,10 +296,11 @@ def _single(report: ReportContext, board: Leaderboard) -> str:
     equal = [name for name in tested if table.equal[i, columns[name]]]
     if not equal:
         return f"{text} By the paired test at level {ALPHA}, {_all(tested)} differ{'s' * (len(tested) == 1)} from it."
-    return (
-        f"{text} By the paired test at level {ALPHA}, {len(tested) - len(equal)} of {len(tested)} methods differ from "
-        f"it; not distinguished are {', '.join(equal)}."
-    )
+    differ = [name for name in tested if name not in equal]
+    few = f"not distinguished are {', '.join(equal)}"
+    if 0 < len(differ) < len(equal):
+        few = f"these are {', '.join(differ)}"
+    return f"{text} By the paired test at level {ALPHA}, {len(differ)} of {len(tested)} methods differ from it; {few}."
 
 
 def _unconverged(leaders: Sequence[LeaderboardRow]) -> str:

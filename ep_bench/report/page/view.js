@@ -59,10 +59,28 @@ function showView(state) {
   if (state.family !== "" || state.cpu !== "") {
     for (const one of root.querySelectorAll("tr[data-method], .point"))
       if (!isShown(one.dataset.method, seconds.get(one.dataset.method) ?? null)) one.remove();
-    root.querySelectorAll(".scatter .front, .scatter .label").forEach((one) => one.remove());
     rankAgain(root, view, state);
+    drawFront(root.querySelector(".scatter"));
   }
   shorten(root.querySelector("table.board"));
+}
+
+/** Draw the front through the points that are left in the chart of losses and times, with the names of its methods. */
+function drawFront(chart) {
+  if (!chart) return;
+  chart.querySelectorAll(".label").forEach((one) => one.remove());
+  const placeIn = (point) => point.getAttribute("transform").match(/-?\d+/g).map(Number);
+  const points = [...chart.querySelectorAll(".point")].map((point) => [...placeIn(point), point.dataset.method]);
+  const best = [];
+  for (const point of points.sort(([x, y], [u, v]) => x - u || y - v))
+    if (!best.length || point[1] < best.at(-1)[1]) best.push(point);
+  chart.querySelector(".front").setAttribute("points", best.map(([x, y]) => `${x},${y}`).join(" "));
+  let above = Infinity;
+  for (const [x, y, method] of best) {
+    above = Math.min(y - 3, above - 17);
+    const inside = x > 61 + 7 * method.length;
+    chart.append(svg("text", { class: "label", x: inside ? x - 9 : x + 9, y: above, "text-anchor": inside ? "end" : "start" }, method));
+  }
 }
 
 /** Replace the ranks by those among the shown methods, without intervals. */
@@ -80,9 +98,9 @@ function rankAgain(root, view, state) {
     if (rank === undefined) continue;
     row.cells[1].textContent = fixed(rank, 1);
     row.cells[1].dataset.value = rank;
-    row.cells[2].replaceChildren();
   }
   if (single) return;
+  for (const row of root.querySelector("table.board").rows) row.cells[2].hidden = true;
   for (const body of root.querySelectorAll("table.board tbody, table.map tbody"))
     body.append(...[...body.rows].sort((a, b) => (rankOf.get(a.dataset.method) ?? Infinity) - (rankOf.get(b.dataset.method) ?? Infinity)));
 }
