@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 INTERVAL, MARGIN = 150, 6  # width of an interval of ranks, and the space at its ends for the marker
 WIDTH, HEIGHT = 760, 350  # of the chart of losses and times
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 34, 40  # its margins
-LINE = 17  # height of a label
+LINE = 19  # height of a label
 CLIPPED = 3.0  # losses of more than so many medians are drawn at the edge
 SHAPES = {
     "o": "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0z",

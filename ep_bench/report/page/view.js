@@ -77,7 +77,7 @@ function drawFront(chart) {
   chart.querySelector(".front").setAttribute("points", best.map(([x, y]) => `${x},${y}`).join(" "));
   let above = Infinity;
   for (const [x, y, method] of best) {
-    above = Math.min(y - 3, above - 17);
+    above = Math.min(y - 3, above - 19);
     const inside = x > 61 + 7 * method.length;
     chart.append(svg("text", { class: "label", x: inside ? x - 9 : x + 9, y: above, "text-anchor": inside ? "end" : "start" }, method));
   }
