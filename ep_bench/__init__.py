@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from ep_bench.errors import UserError
     from ep_bench.estimator import Estimator
     from ep_bench.predictions import ClassProbabilities, Predictive
+    from ep_bench.recalibration import Recalibrated
     from ep_bench.report.pairwise import compare
 
 __all__ = [
     "ClassProbabilities",
     "Estimator",
     "Predictive",
+    "Recalibrated",
     "UserError",
     "__version__",
     "compare",
@@ -38,6 +40,7 @@ _MODULES = {
     "Estimator": "ep_bench.estimator",
     "ClassProbabilities": "ep_bench.predictions",
     "Predictive": "ep_bench.predictions",
+    "Recalibrated": "ep_bench.recalibration",
     "UserError": "ep_bench.errors",
 }
 

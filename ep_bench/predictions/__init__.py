@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ep_bench.predictions.classes import ClassLabels, ClassProbabilities
 from ep_bench.predictions.density import DensityPrediction
-from ep_bench.predictions.mixture import PointPrediction, Predictive, real_array
+from ep_bench.predictions.mixture import PointPrediction, Predictive, bisect_quantile, real_array
 from ep_bench.predictions.quantiles import ASKED_LEVELS, QuantilePrediction
 
 Classification = ClassProbabilities | ClassLabels
@@ -34,6 +34,7 @@ __all__ = [
     "Prediction",
     "Predictive",
     "QuantilePrediction",
+    "bisect_quantile",
     "missing_density",
     "real_array",
 ]

@@ -52,6 +52,7 @@ class _Factors(Form):
     dataset: _Named = ABSENT
     splits: Object = ABSENT
     tune: _Tune = ABSENT
+    recalibrate: Object = ABSENT
 
 
 class _Group(Form):
@@ -66,6 +67,7 @@ class _Method(Form):
     options: Object
     published: list[str] = ABSENT
     tune: Object = ABSENT
+    recalibrate: Object = ABSENT
     validated: str = ABSENT
 
 

@@ -25,6 +25,7 @@ from ep_bench.predictions import (
     QuantilePrediction,
     missing_density,
 )
+from ep_bench.recalibration import held_out_parts
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import fit_notes
@@ -83,7 +84,7 @@ def _fit_and_score(
     _refuse_changed_method(job, opened)
     record.row["compile_seconds"] = opened.compile_seconds
     started()
-    options = job.options if job.tune is None else tuned_options(record, job, X, y, method)
+    options = job.options if job.tune is None else tuned_options(record, job, *_searchable(job, X, y), method)
     found = method.evaluate(options, X, y, test, len(y) <= TRAINING_BLOCK)
     record.row |= {"fit_seconds": found.fit.seconds, "fit_cpu_seconds": found.fit.cpu_seconds}
     record.row |= {"predict_seconds": found.test.seconds, "predict_cpu_seconds": found.test.cpu_seconds}
@@ -98,6 +99,15 @@ def _fit_and_score(
     grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
     record.notes |= {} if grid is None else {"curve": grid}
     return missing_density(found.test.prediction)
+
+
+def _searchable(job: Job, X: Array, y: Array) -> tuple[Array, Array]:
+    """Return the training data that a search may use: not those that will calibrate the model."""
+    if job.recalibrate is None:
+        return X, y
+    fraction, cross = job.recalibrate["fraction"], job.recalibrate["cross"]
+    ((fitting, _),) = held_out_parts(len(y), fraction, job.cell.seed, cross)
+    return X[fitting], y[fitting]
 
 
 def _in_this_process(setup: MethodSetup) -> CellMethod:

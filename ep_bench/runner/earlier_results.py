@@ -20,6 +20,7 @@ from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour, neighbours
+from ep_bench.runner import fit_costs
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
 from ep_bench.types import DatasetInfo, DatasetRef, Method, Record
 
@@ -160,7 +161,8 @@ def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> l
 def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:
     """Return two keys of earlier times: the same configuration, and the same method (tuned or not) and data set."""
     tune = factors.get("tune")
-    decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
+    decides = {key: factors[key] for key in ("options", "tune", "recalibrate") if factors.get(key)}
+    decides.setdefault("options", factors["options"])
     place = (factors["method"], factors["dataset"]["name"])
     return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
 
@@ -172,13 +174,16 @@ def _config(method: Method, factors: Mapping[str, Any]) -> Any:
 
 
 def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
-    """Return the method's own estimate of a cell with n training points and d inputs in seconds, None without one."""
+    """Return the method's own estimate of a cell with n training points and d inputs in seconds, None without one.
+
+    It is scaled to what was measured with default options at as many points (``fit_costs``).
+    """
     if adapters.is_target(factors["method"]):
         return None
     method = methods.get(factors["method"])
     if method.seconds is None:
         return None
-    return method.seconds(_config(method, factors), n, d) * _fits(factors)
+    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n) * _fits(factors)
 
 
 def _earlier_estimate(factors: Mapping[str, Any], row: store.Row, entry: Mapping[str, Any]) -> float | None:

@@ -41,6 +41,7 @@ class Job:
     memory_gb: float | None = None
     cpu_seconds: float | None = None
     tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
+    recalibrate: Mapping[str, Any] | None = None  # method, fraction, cross: the factor of the cell
     estimate: float | None = None  # seconds, from earlier records or estimated by the method
 
     @property
@@ -99,13 +100,14 @@ class MethodSetup:
     tuned: bool
     constants: Mapping[int, float] = field(default_factory=dict)  # values of constant inputs after standardisation
     copies: Mapping[str, str] = field(default_factory=dict)
+    recalibrate: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, job: Job, dataset: Dataset, copies: Mapping[str, str]) -> MethodSetup:
         """Return the setup of a cell."""
         return cls(
             job.use, job.base, job.options, job.cell.seed, dataset.task, len(dataset.classes), job.tune is not None,
-            dataset.constants, copies,
+            dataset.constants, copies, job.recalibrate,
         )  # fmt: skip
 
 

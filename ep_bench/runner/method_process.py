@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import Parameter
 from pathlib import Path
 from time import perf_counter
@@ -31,6 +31,7 @@ from ep_bench.predictions import (
     QuantilePrediction,
 )
 from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
+from ep_bench.recalibration import RecalibratedModel
 from ep_bench.results.provenance import environment
 from ep_bench.runner import fit_notes
 from ep_bench.runner.jobs import (
@@ -89,18 +90,29 @@ class CellMethod:
 
     def build(self, options: Options, only_mean: bool = False) -> None:
         """Construct a model; with ``only_mean``, a registry method may save what only its variances need."""
-        setup = self._setup
-        options = {name: value for name, value in options.items() if not isinstance(value, ObjectDefault)}
         self._densities.clear()
+        options = {name: value for name, value in options.items() if not isinstance(value, ObjectDefault)}
+        self._model = self._made(options)
+        if only_mean and isinstance(self._model, MethodModel):
+            self._model.only_mean = True
+
+    def _made(self, options: Options) -> Any:
+        """Return a new model of the method, which is not recalibrated."""
+        setup = self._setup
         if self._is_class:
-            self._model = adapters.build(setup.use, options, Path(setup.base), seed=setup.seed, classes=setup.classes)
-            return
+            return adapters.build(setup.use, options, Path(setup.base), seed=setup.seed, classes=setup.classes)
         known: dict[str, Any] = {"constant_inputs": dict(setup.constants) or None, "random_state": setup.seed}
         if setup.task == "classification":
             known["classes"] = tuple(range(setup.classes))
-        self._model = estimator.model_class(setup.use, setup.task)(**options, **known)
-        if only_mean and isinstance(self._model, MethodModel):
-            self._model.only_mean = True
+        return estimator.model_class(setup.use, setup.task)(**options, **known)
+
+    def _recalibrate(self, options: Options) -> None:
+        """Replace the current model by one that is recalibrated, if the cell has it so."""
+        found = self._setup.recalibrate
+        if found is not None:
+            kind, fraction, cross = found["method"], found["fraction"], found["cross"]
+            make = partial(self._made, dict(options))
+            self._model = RecalibratedModel(make, kind, fraction, self._setup.seed, cross)
 
     def fit(self, X: Array, y: NDArray[Any]) -> Fitted:
         """Seed the global generators and fit the model to X (n, d) and y (n,), in original units."""
@@ -120,6 +132,7 @@ class CellMethod:
     def evaluate(self, options: Options, X: Array, y: NDArray[Any], test: Array, training: bool) -> Evaluation:
         """Build and fit a model, and predict at the test inputs (N, d), with ``training`` also at X (n, d)."""
         self.build(options)
+        self._recalibrate(options)
         fit, found = self.fit(X, y), self.predict(test)
         again = self.predict(X).prediction if training else None
         return Evaluation(fit, found, again, self.summary(test), self._peak.megabytes())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ep_bench import adapters, data, estimator, methods
+from ep_bench import adapters, data, estimator, methods, recalibration
 from ep_bench.errors import UserError, joined
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
@@ -125,6 +125,7 @@ class Plan(BasePlan):
         entries = {
             entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
             | ({"tune": entry.tune.model_dump(mode="json")} if entry.tune else {})
+            | ({"recalibrate": entry.recalibrate.model_dump(mode="json")} if entry.recalibrate else {})
             | ({"validated": words} if (words := validated_options(entry, study.path.parent)) else {})
             for entry in study.methods
         }
@@ -226,6 +227,8 @@ def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
             if task not in supported:
                 problem = f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}"
                 errors.append(UserError(problem, allowed=_methods_for(task), **place))
+            elif entry.recalibrate is not None and task != "regression":
+                errors.append(UserError(f"{entry.label} is recalibrated, which needs regression: {labels}", **place))
             elif _SCORED.get(score, task) != task:
                 problem = f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}"
                 errors.append(UserError(problem, **place))
@@ -244,10 +247,10 @@ def _methods_for(task: Task) -> str:
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
-    """Return the columns of published tables for a method entry; a tuned entry has only the one that it names."""
+    """Return the columns of published tables for a method entry; a tuned or recalibrated one has only what it names."""
     if entry.published:
         return [entry.published]
-    if adapters.is_target(entry.use) or entry.tune is not None:
+    if adapters.is_target(entry.use) or entry.tune is not None or entry.recalibrate is not None:
         return []
     method = methods.get(entry.use)
     own, _ = estimator.split_common(entry.options)
@@ -311,8 +314,16 @@ def _factors(
         "splits": scheme.factors(),
         "seed": seed,
         **tune,
+        **_recalibration(entry),
     }
     return factors, resolved.options
+
+
+def _recalibration(entry: MethodEntry) -> dict[str, Any]:
+    """Return the factor of a recalibrated entry."""
+    if entry.recalibrate is None:
+        return {}
+    return {"recalibrate": {**entry.recalibrate.model_dump(mode="json"), "version": recalibration.VERSION}}
 
 
 def _jobs(
@@ -334,6 +345,7 @@ def _jobs(
             Job(
                 cell, study.name, ref, scheme, entry.use, dict(options), base,
                 limits.seconds, limits.memory_gb, limits.cpu_seconds, factors.get("tune"),
+                factors.get("recalibrate"),
             )
         )  # fmt: skip
     return jobs

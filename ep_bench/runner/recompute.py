@@ -41,6 +41,7 @@ def stored_job(study: store.StudyResults, cell: Mapping[str, Any], row: store.Ro
     seconds = seconds_of(row)
     return Job(
         identity, study.name, ref, scheme, factors["method"], options, str(Path.cwd()), tune=factors.get("tune"),
+        recalibrate=factors.get("recalibrate"),
         estimate=seconds,
     )  # fmt: skip
 

@@ -200,6 +200,8 @@ def _differing_entries(first: _Method, second: _Method) -> str:
         return f"{a.use} and {b.use}"
     if a.tune != b.tune:
         return "tune"
+    if a.recalibrate != b.recalibrate:
+        return "recalibrate"
     if a.published is not None and b.published is not None and a.published != b.published:
         return f"published {a.published} and {b.published}"
     return ""

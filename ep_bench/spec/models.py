@@ -102,6 +102,18 @@ class Tune(Strict):
     score: Literal["ll", "rmse", "error_rate"] = "ll"
 
 
+class Recalibrate(Strict):
+    """Recalibration with points held out of the training data of each split.
+
+    ``fraction`` of the training points calibrate the model that is fitted to the others; with ``cross``, every point
+    calibrates one of several models. By default there are several if one would have fewer than 199 such points.
+    """
+
+    method: Literal["isotonic", "conformal"]
+    fraction: Fraction = 0.2
+    cross: bool | None = None
+
+
 class Accept(Strict):
     """A known difference from a published number, with the reason for it."""
 
@@ -147,6 +159,7 @@ class MethodEntry(Strict):
     label: Label
     options: dict[str, Any] = Field(default_factory=dict)
     tune: Tune | None = None
+    recalibrate: Recalibrate | None = None
     published: Text | None = None
 
 

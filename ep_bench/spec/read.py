@@ -19,6 +19,7 @@ from ep_bench.spec.models import (
     FileEntry,
     Limits,
     MethodEntry,
+    Recalibrate,
     Study,
     StudyFile,
     Tune,
@@ -30,7 +31,7 @@ from ep_bench.spec.space import read_space
 from ep_bench.spec.yaml_source import Document, read_document
 from ep_bench.types import DatasetRef, SplitScheme
 
-OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
+OWN_KEYS = ("use", "label", "tune", "recalibrate", "published")  # other keys of a method entry are its options
 # Keys that a study with an experiment cannot have.
 _GRID_KEYS = ("include", "datasets", "methods", "splits", "seeds", "overrides", "compare", "ranks", "left_out")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
@@ -248,6 +249,7 @@ class _Reader:
         tune = None
         if given.get("tune") is not None:
             tune = validate(Tune, given.pop("tune"), (*place, "tune"), self.problems)
+        recalibrate = self._recalibrate(given, options, tune, place)
         checked = validate(MethodEntry, given, place, self.problems, OWN_KEYS)
         if checked is None:
             return None
@@ -258,7 +260,34 @@ class _Reader:
         self._options(checked.use, options, place, tune)
         if tune is not None:
             tune = self._with_space(checked.use, tune, options, (*place, "tune"))
-        return checked.model_copy(update={"options": options, "tune": tune})
+        return checked.model_copy(update={"options": options, "tune": tune, "recalibrate": recalibrate})
+
+    def _recalibrate(
+        self, given: dict[str, Any], options: dict[str, Any], tune: Tune | None, place: Place
+    ) -> Recalibrate | None:
+        """Return the recalibration of an entry; its name may have ``fraction`` next to it, which is then no option."""
+        raw = given.pop("recalibrate", None)
+        if raw is None:
+            return None
+        if isinstance(raw, str):
+            raw = {"method": raw}
+            if "fraction" in options:
+                self._refuse_option_fraction(str(given["use"]), options, place)
+                raw["fraction"] = options.pop("fraction")
+        found = validate(Recalibrate, raw, (*place, "recalibrate"), self.problems)
+        if found is None or tune is None:
+            return found
+        if found.cross:
+            problem = "is not possible with tune: the search may not use points that calibrate a model"
+            self.problems.add((*place, "recalibrate", "cross"), problem, found=True, allowed="false")
+        return found.model_copy(update={"cross": False})
+
+    def _refuse_option_fraction(self, use: str, options: Mapping[str, Any], place: Place) -> None:
+        """Record that ``fraction`` next to ``recalibrate`` may mean an option of the method."""
+        problems = self.catalogue.check_options(use, {"fraction": options["fraction"]}, self.base)
+        if not any(problem.path == ("fraction",) and problem.name == "fraction" for problem in problems):
+            allowed = "recalibrate: {method: ..., fraction: 0.2}"
+            self.problems.add((*place, "fraction"), f"may also be an option of {use}", allowed=allowed)
 
     def _with_space(self, use: str, tune: Tune, options: Mapping[str, Any], place: Place) -> Tune:
         """Return ``tune`` with its search space, or the one that the method declares, checked and in canonical form."""

@@ -18,6 +18,7 @@ from ep_bench.spec.models import (
     LeftOut,
     Limits,
     RankGroup,
+    Recalibrate,
     StudyFile,
     Tune,
 )
@@ -52,7 +53,7 @@ def study_schema(names: SchemaNames) -> Schema:
     """
     models: dict[str, type[BaseModel]] = {
         "": StudyFile, "limits": Limits, "tune": Tune, "accept": Accept, "left_out": LeftOut, "compare": Compare,
-        "ranks": RankGroup, "card": CardEntry, "file": FileEntry,
+        "ranks": RankGroup, "card": CardEntry, "file": FileEntry, "recalibrate": Recalibrate,
     }  # fmt: skip
     models |= {f"split {key}": model for key, model in SPLITS.items()}
     models |= {f"method {key}": model for key, model in names.methods.items()}
@@ -87,13 +88,15 @@ def _entries(names: SchemaNames, parts: Mapping[str, Schema]) -> Iterable[Schema
         "label": {"type": "string", "description": "name of the entry in results and reports"},
         "published": {"enum": sorted(names.published), "description": "column of the papers' tables"},
     }
+    kinds = parts["recalibrate"]["properties"]
+    own["recalibrate"] = {"anyOf": [kinds["method"], parts["recalibrate"]]}
     common = {key: {"type": "boolean", "default": value} for key, value in names.common.items()}
     for name in sorted(names.methods):
         options = parts[f"method {name}"].get("properties", {}) | common
         tune = _with(parts["tune"], space={"type": "object", "propertyNames": {"enum": sorted(options)}})
         yield {
             "type": "object",
-            "properties": {"use": {"const": name}, **own, "tune": tune, **options},
+            "properties": {"fraction": kinds["fraction"], "use": {"const": name}, **own, "tune": tune, **options},
             "required": ["use"],
             "additionalProperties": False,
         }

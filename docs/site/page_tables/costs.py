@@ -11,8 +11,9 @@ from reference_pages import PAGES
 import ep_bench
 from ep_bench import methods
 from ep_bench.cli import cli
+from ep_bench.runner import fit_costs
 
-from .forms import table
+from .forms import NONE, table
 from .stored import FIGURES
 
 
@@ -21,6 +22,26 @@ def peers() -> list[str]:
     rows = json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["rows"]
     body = [[row["method"], row["what"], row["program"], f"{row['theirs'] / row['ours']:.2g}"] for row in rows]
     return table(["Method", "Measured", "Other program", "Other / ours"], body)
+
+
+def costs_by_points() -> list[str]:
+    """Return the CPU seconds of one fit by the number of training points, and the peak memory of the largest fit."""
+    found = fit_costs.measured()
+    counts = sorted({row["n"] for row in found["rows"]})
+    body = []
+    for name in sorted({row["method"] for row in found["rows"]}):
+        rows = {row["n"]: row for row in found["rows"] if row["method"] == name}
+        times = [_seconds(rows[n], found["limit"]) if n in rows else NONE for n in counts]
+        body.append([f"`{name}`", *times, f"{max(row.get('peak_mb', 0) for row in rows.values()):,}"])
+    return table(["Method", *(f"{n:,}" for n in counts), "MiB"], body)
+
+
+def _seconds(row: dict[str, float], limit: float) -> str:
+    """Return the CPU seconds of a fit with two digits, or that they exceed the limit."""
+    seconds = row.get("fit_cpu_seconds")
+    if seconds is None:
+        return f"> {limit:g}"
+    return "< 0.01" if seconds < 0.01 else f"{float(f'{seconds:.2g}'):g}"
 
 
 def commands() -> list[str]:
@@ -48,6 +69,7 @@ def method_table() -> list[str]:
 
 TABLES: dict[str, Callable[[], list[str]]] = {
     "peers": peers,
+    "costs-by-points": costs_by_points,
     "commands": commands,
     "methods": method_table,
     "public-names": public_names,
