@@ -138,7 +138,7 @@ class TestFit:
         }  # fmt: skip
         for index, layer in enumerate(layers(state.structure, state.theta), start=1):
             np.testing.assert_array_equal(found[f"lengthscale_{index}"], np.exp(layer.log_lengthscales))
-            np.testing.assert_array_equal(found[f"magnitude_{index}"], np.exp(layer.log_magnitude))
+            np.testing.assert_array_equal(found[f"magnitude_{index}"], np.exp(2 * layer.log_magnitude))  # variance
             np.testing.assert_array_equal(found[f"noise_deviation_{index}"], np.exp(layer.log_noise))
 
 

@@ -183,12 +183,16 @@ class State(NamedTuple):
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
-        """Lengthscales (G, D_in), magnitudes and noise standard deviations (G,) per layer, standardised units."""
+        """Values by name and layer, standardised units.
+
+        Lengthscales (G, D_in); magnitudes (G,), variances of the signal as in the other Gaussian processes; and noise
+        standard deviations (G,).
+        """
         found: dict[str, Array] = {}
         for index, layer in enumerate(layers(self.structure, self.theta), start=1):
             found |= {
                 f"lengthscale_{index}": np.exp(layer.log_lengthscales),
-                f"magnitude_{index}": np.exp(layer.log_magnitude),
+                f"magnitude_{index}": np.exp(2.0 * layer.log_magnitude),
                 f"noise_deviation_{index}": np.exp(layer.log_noise),
             }
         return found
