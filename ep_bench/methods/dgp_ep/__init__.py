@@ -183,11 +183,7 @@ class State(NamedTuple):
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
-        """Values by name and layer, standardised units.
-
-        Lengthscales (G, D_in); magnitudes (G,), variances of the signal as in the other Gaussian processes; and noise
-        standard deviations (G,).
-        """
+        """Lengthscales (G, D_in), magnitudes (variances) and noise standard deviations (G,) per layer, standardised."""
         found: dict[str, Array] = {}
         for index, layer in enumerate(layers(self.structure, self.theta), start=1):
             found |= {
