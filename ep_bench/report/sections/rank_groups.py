@@ -81,16 +81,18 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def collect(merged: MergedStudies) -> list[RankGroupResult]:
-    """Return the groups of all studies. A group that several studies define counts once."""
+    """Return the groups of all studies that have ranks. A group that several studies define counts once."""
     found: list[tuple[str, Mapping[str, Any]]] = []
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         found += [(tag, entry) for entry in study.lock.get("ranks") or () if entry not in [one for _, one in found]]
-    return [_group(merged, tag, entry) for tag, entry in found]
+    groups = [_group(merged, tag, entry) for tag, entry in found]
+    return [group for group in groups if group.ranks]
 
 
 def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
     names = {label: name for label in entry["methods"] if (name := _found(merged, tag, label))}
-    notes = [f"No single method of these studies is named {label}." for label in entry["methods"] if label not in names]
+    unknown = [label for label in entry["methods"] if label not in names]
+    notes = [f"Not in these studies: {', '.join(unknown)}."] if unknown else []
     methods, source = list(dict.fromkeys(names.values())), str(entry.get("beside") or "")
     columns: dict[str, str] = {}
     if source:
