@@ -4,8 +4,8 @@ The data have eight inputs. A curve ends at the first number of points whose fit
 or would if its cost grew linearly from the number before; this one has no time. Each fit is in a process of its own,
 with one thread, after compilation. With names of methods, only their rows are measured again.
 
-    python -m benchmarks.fit_costs ep_bench/methods/fit_costs.json
-    python -m benchmarks.fit_costs ep_bench/methods/fit_costs.json gp pbp
+    python -m benchmarks.fit_costs ep_bench/runner/fit_costs.json
+    python -m benchmarks.fit_costs ep_bench/runner/fit_costs.json gp pbp
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 
 from ep_bench import methods
 
-COSTS = Path(methods.__file__).with_name("fit_costs.json")
+COSTS = Path(__file__).with_suffix(".json")
 _SHORTEST = 0.001  # CPU seconds; shorter ones are not resolved
 
 
