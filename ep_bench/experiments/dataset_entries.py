@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic_core import CoreSchema
@@ -77,11 +77,11 @@ class DatasetEntry(BaseModel):
         own_file = {"properties": dict.fromkeys(KEYS, text), "required": ["name"], "additionalProperties": False}
         return {"anyOf": [{"type": "string", "enum": sorted(data.names())}, {"type": "object", **own_file}]}
 
-    def load(self, *, constant_inputs: Literal["zero", "paper"] = "zero") -> Dataset:
+    def load(self) -> Dataset:
         """Return the data set in original units. Raises UserError if its file is missing or not valid."""
         if self.csv:
             return data.load(DatasetRef(self.name, self.name, csv=str(study_folder() / self.csv), target=self.target))
-        return data.load_dataset(self.name, constant_inputs=constant_inputs)
+        return data.load_dataset(self.name)
 
     def size(self) -> int:
         """Return the number of data points; only an own file is read."""

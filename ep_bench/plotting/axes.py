@@ -112,10 +112,10 @@ def family_legend(figure: Figure, styles: Iterable[MethodStyle]) -> float:
     return 0.1 + LINE * math.ceil(len(families) / columns)
 
 
-def small_multiples(panels: int, height: float = 1.4) -> tuple[Figure, list[Axes]]:
-    """Return a grid of panels of equal size, ``height`` inches each."""
+def small_multiples(panels: int) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels of equal size."""
     figure = Figure()
-    return figure, _grid(figure, panels, COLUMNS, (1.7, height), left=0.75, gap=0.5, bottom=0.3)
+    return figure, _grid(figure, panels, COLUMNS, (1.7, 1.4), left=0.75, gap=0.5, bottom=0.3)
 
 
 def line_legend(figure: Figure, axes: Sequence[Axes], x_label: str = "", y_label: str = "") -> None:

@@ -84,9 +84,8 @@ class ReportContext:
     def entries(self) -> dict[str, Mapping[str, Any]]:
         """Return the entry of each method in the lock of its first study, by label."""
         found: dict[str, Mapping[str, Any]] = {}
-        for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
-            for label, entry in study.lock.get("methods", {}).items():
-                found.setdefault(self.merged.names.get((tag, label), label), entry)
+        for name, entry in self.merged.method_entries():
+            found.setdefault(name, entry)
         return found
 
     @cached_property

@@ -90,22 +90,28 @@ class MergedStudies:
         places = [(method, dataset) for dataset in datasets for method in methods]
         return sum((self.convergence.get(place, ConvergedSplits()) for place in places), ConvergedSplits())
 
+    def method_entries(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the name in the report and the entry of each method of each study."""
+        for study, tag in zip(self.studies, self.tags, strict=True):
+            for label, entry in (study.lock.get("methods") or {}).items():
+                yield self.names.get((tag, label), label), entry
+
+    def dataset_entries(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+        """Yield the name in the report, the entry and the lock of each data set of each study."""
+        for study, tag in zip(self.studies, self.tags, strict=True):
+            for label, entry in (study.lock.get("datasets") or {}).items():
+                yield self.dataset_names.get((tag, label), label), entry, study.lock
+
     def tasks(self) -> dict[str, Task]:
-        """Return the task of each data set with finished cells, from the lock file or, in older ones, the scores."""
-        classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"]) | {
-            self.dataset_names.get((tag, label), label)
-            for study, tag in zip(self.studies, self.tags, strict=True)
-            for label, entry in (study.lock.get("datasets") or {}).items()
-            if entry.get("task") == "classification"
-        }
+        """Return the task of each data set with finished cells."""
+        classes = {name for name, entry, _ in self.dataset_entries() if entry.get("task") == "classification"}
         return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
 
     def published_columns(self) -> dict[str, tuple[str, ...]]:
         """Return the published columns that correspond to each method in some study."""
         found: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for study, tag in zip(self.studies, self.tags, strict=True):
-            for label, entry in (study.lock.get("methods") or {}).items():
-                found[self.names.get((tag, label), label)] |= dict.fromkeys(entry.get("published") or ())
+        for name, entry in self.method_entries():
+            found[name] |= dict.fromkeys(entry.get("published") or ())
         return {method: tuple(columns) for method, columns in found.items()}
 
     @cached_property
@@ -321,7 +327,7 @@ def listed(names: Sequence[str]) -> str:
 def independent_draws(merged: MergedStudies) -> frozenset[str]:
     """Return the data sets whose splits have no data points in common. Splits of all other schemes overlap."""
     return frozenset(
-        name for name, _, lock in _dataset_entries(merged) if (lock.get("splits") or {}).get("scheme") == INDEPENDENT
+        name for name, _, lock in merged.dataset_entries() if (lock.get("splits") or {}).get("scheme") == INDEPENDENT
     )
 
 
@@ -329,7 +335,7 @@ def few_target_values(merged: MergedStudies) -> dict[str, tuple[int, int]]:
     """Return the numbers of target values and of data points of the data sets with few different target values."""
     return {
         name: (int(entry["target_values"]), int(entry["n"]))
-        for name, entry, _ in _dataset_entries(merged)
+        for name, entry, _ in merged.dataset_entries()
         if entry.get("target_values")
     }
 
@@ -350,14 +356,7 @@ def repeated_data(merged: MergedStudies, datasets: Collection[str]) -> list[str]
 def _equal_data(merged: MergedStudies, datasets: Collection[str]) -> list[list[str]]:
     """Return groups of two or more data sets with the same data points."""
     groups: dict[str, dict[str, None]] = {}
-    for name, entry, _ in _dataset_entries(merged):
+    for name, entry, _ in merged.dataset_entries():
         if name in datasets and entry.get("checksum"):
             groups.setdefault(entry["checksum"], {})[name] = None
     return [list(names) for names in groups.values() if len(names) > 1]
-
-
-def _dataset_entries(merged: MergedStudies) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield the name in the report, the entry and the lock of each data set of each study."""
-    for study, tag in zip(merged.studies, merged.tags, strict=True):
-        for label, entry in (study.lock.get("datasets") or {}).items():
-            yield merged.dataset_names.get((tag, label), label), entry, study.lock

@@ -19,7 +19,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ep_bench.results import forms, store
+from ep_bench.results import store
 from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used, starts
 from ep_bench.types import Record
 
@@ -166,14 +166,10 @@ def read(folder: Path) -> Curves:
         return _empty()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        store.refuse_newer(found["format"], path, FORMAT)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise store.unreadable(path, error) from error
-    store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := forms.problem(found, forms.Curves):
-        raise store.unreadable(path, ValueError(different))
-    kinds = ("traces", "panels", "chains", "starts")
-    kept = {kind: [entry for entry in found.get(kind, []) if entry["splits"]] for kind in kinds}
-    return Curves(**kept, tuned=found.get("tuned", []), pits=found.get("pits", []))
+    return Curves(*(found.get(kind, []) for kind in Curves._fields))
 
 
 def _empty() -> Curves:

@@ -1,4 +1,4 @@
-"""Forms of the JSON files of a results folder that are committed. Further keys are allowed."""
+"""The form of the lock file of a study. Further keys are allowed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ep_bench.errors import spell
 
 ABSENT: Any = None  # default of a key that a file may leave out; null is no value of it
 Object = dict[str, Any]
-Values = list[float | None]
 _FOUND = 60  # characters of a value in a message
 
 
@@ -93,7 +92,6 @@ class Lock(Form):
     accept: list[dict[str, str | None]] = ABSENT
     left_out: list[dict[str, str]] = ABSENT
     groups: list[_Group] = ABSENT
-    superseded: list[_Group] = ABSENT
     environments: dict[str, Object] = ABSENT
     provenance: list[_Origin] = ABSENT
     environment: Object = ABSENT
@@ -108,78 +106,3 @@ class GridLock(Lock):
     """The file ``study.lock.json`` of a study with cells."""
 
     study: str
-
-
-class _Entry(Form):
-    method: str
-    dataset: str
-    splits: list[int]
-    cells: str
-
-
-class _Trace(Form):
-    epoch: list[int]
-    median: Values
-    min: Values = ABSENT
-    max: Values = ABSENT
-
-
-class _TraceEntry(_Entry):
-    traces: dict[str, _Trace]
-
-
-class _PanelEntry(_Entry):
-    panel: Object
-
-
-class _Chain(Form):
-    draws: int
-    values: list[Values]
-
-
-class _ChainEntry(_Entry):
-    diagnostics: dict[str, Values]
-    split: int | None
-    chains: dict[str, _Chain]
-
-
-class _StartEntry(_Entry):
-    evidences: list[Values]
-
-
-class _Search(Form):
-    options: Object | None
-    trials: int
-    failed: int
-    reason: str
-
-
-class _SearchEntry(Form):
-    method: str
-    dataset: str
-    cells: dict[str, _Search]
-
-
-class _PitEntry(Form):
-    method: str
-    dataset: str
-    cells: dict[str, list[int]]
-
-
-class Curves(Form):
-    """The file ``curves.json``."""
-
-    format: int
-    traces: list[_TraceEntry]
-    panels: list[_PanelEntry]
-    chains: list[_ChainEntry] = ABSENT
-    starts: list[_StartEntry] = ABSENT
-    tuned: list[_SearchEntry] = ABSENT
-    pits: list[_PitEntry] = ABSENT
-
-
-class RowScores(Form):
-    """The file ``rows.json``."""
-
-    format: int
-    cells: dict[str, dict[str, list[float]]]

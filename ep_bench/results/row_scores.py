@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ep_bench.results import store
-from ep_bench.results.forms import RowScores, problem
 from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
@@ -38,22 +37,19 @@ def note(scores: Mapping[str, Array]) -> dict[str, Scores]:
     return {NOTE: shortened} if shortened else {}
 
 
-def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
+def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row]) -> None:
     """Update ``rows.json`` from the cell files, if the plan in ``lock`` asks for it; ``rows`` are the finished rows.
 
-    ``sources`` are folders of other studies whose ``rows.json`` may have the scores of cells without cell files. Raises
-    UserError if a file cannot be read and OSError if it cannot be written.
+    Raises UserError if a file cannot be read and OSError if it cannot be written.
     """
     if not (lock.get("compare") or {}).get("rows"):
         return
     before, found = read(folder), {}
-    elsewhere = {key: scores for path in sources for key, scores in read(path).items()}
     for row in rows:
         if row["status"] == "ok":
             key = row["cell"]
-            scores = before.get(key) or _of_cell(folder, key) or elsewhere.get(key)
-            if scores:
-                found[row["cell"]] = scores
+            if scores := before.get(key) or _of_cell(folder, key):
+                found[key] = scores
     if found != before:
         _write(folder, _text(found))
 
@@ -66,12 +62,10 @@ def read(folder: Path) -> dict[str, Scores]:
     try:
         content = path.read_bytes()
         found = json.loads(lzma.decompress(content) if path.name == COMPRESSED else content)
-    except (OSError, ValueError, lzma.LZMAError) as error:
+        store.refuse_newer(found["format"], path, FORMAT)
+        return dict(found["cells"])
+    except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError) as error:
         raise store.unreadable(path, error) from error
-    store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := problem(found, RowScores):
-        raise store.unreadable(path, ValueError(different))
-    return dict(found["cells"])
 
 
 def _path(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,27 +55,19 @@ def no_match(wanted: Wanted, cells: Iterable[Mapping[str, Any]]) -> UserError:
 def restricted(study: StudyResults, wanted: Wanted) -> StudyResults:
     """Return the results of a study as if it had planned the matching cells only."""
     lock = study.lock
-
     groups = []
     for group in lock.get("groups", ()):
         cells = {split: key for split, key in group["cells"].items() if matches({**group, "split": split}, wanted)}
         groups += [{**group, "cells": cells}] if cells else []
     methods, datasets = ({group[key] for group in groups} for key in ("method", "dataset"))
+    dropped = set(lock.get("methods", {})) - methods
     places = {key: globs for key, globs in wanted.items() if key != "split"}
     smaller = {
         "groups": groups,
         "methods": {name: one for name, one in lock.get("methods", {}).items() if name in methods},
         "datasets": {name: one for name, one in lock.get("datasets", {}).items() if name in datasets},
         "compare": {what: label for what, label in lock.get("compare", {}).items() if label in methods},
-        "ranks": [_kept_group(group, lock, methods) for group in lock.get("ranks", ())],
+        "ranks": [group for group in lock.get("ranks", ()) if not dropped & set(group["methods"])],
         "left_out": [one for one in lock.get("left_out", ()) if matches(one, places)],
     }
     return replace(study, lock={**lock, **smaller}, rows=[row for row in study.rows if matches(row, wanted)])
-
-
-def _kept_group(group: Mapping[str, Any], lock: Mapping[str, Any], methods: Collection[str]) -> dict[str, Any]:
-    """Return a rank group without the methods of the study that are not selected, and without their pairs."""
-    dropped = set(lock.get("methods", {})) - set(methods)
-    pairs = [pair for pair in group.get("pairs", ()) if not dropped & set(pair)]
-    kept = {**group, "methods": [name for name in group["methods"] if name not in dropped]}
-    return kept | ({"pairs": pairs} if "pairs" in group else {})

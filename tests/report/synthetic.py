@@ -67,6 +67,9 @@ def make_study(
                     rows.append(with_cpu_times(changed))
     store.write_rows(folder / store.RESULTS, rows)
     whole = make_lock(folder.name, methods, datasets, groups, seed, splits) | (lock or {})
+    for row in rows:
+        if "error_rate" in row and row["dataset"] in whole["datasets"]:
+            whole["datasets"][row["dataset"]]["task"] = "classification"
     store.write_lock(folder, whole | lock_entries(store.read_rows(folder / store.RESULTS), whole["environment"]))
     if traces:
         write_records(folder, rows)

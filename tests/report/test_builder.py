@@ -12,7 +12,6 @@ import xml.etree.ElementTree as ET
 import zlib
 from urllib.parse import unquote
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -242,25 +241,6 @@ def test_several_folders_are_merged(tmp_path, make_study):
     text = (first / "report" / "tables" / "rmse.md").read_text()
     assert "| gp |" in text
     assert "| pbp |" in text
-
-
-def test_the_cubic_toy_is_drawn(tmp_path):
-    folder = tmp_path / "toy"
-    folder.mkdir()
-    grid = np.linspace(-6, 6, 31)
-    x = grid[5:25:5]
-    arrays = {"grid": grid, "truth": grid**3, "x": x, "y": x**3, "labels": np.array(["PBP", "BP"])}
-    for i in range(2):
-        arrays |= {f"mean_{i}": 0.8 * grid**3, f"std_{i}": 3.0 + np.abs(grid)}
-    np.savez(folder / "arrays.npz", **arrays)
-    (folder / "summary.csv").write_text("method,rmse_inside\nPBP,1.23456789\n")
-    store.write_lock(folder, {"study": "toy", "experiment": "cubic_toy", "options": {"points": 31}, "seed": 0})
-    files = {path.name for path in build([folder])}
-    assert "cubic-toy-toy.svg" in files
-    assert "cubic-toy-toy.pdf" not in files
-    text = page_of(folder)
-    assert "1.2346" in text
-    assert "mean ± 3 sd" in images(text)[0]
 
 
 @pytest.mark.usefixtures("undrawn_figures")

@@ -45,10 +45,10 @@ def test_a_selection_without_a_cell_or_a_folder_has_one_message(
 def test_a_selection_keeps_left_out_cells_and_groups_of_its_methods(
     tmp_path: Path, make_study: Callable[..., Path]
 ) -> None:
-    groups = [{"name": "all", "methods": ["pbp", "gp", "ridge"], "pairs": [["pbp", "gp"], ["gp", "ridge"]]}]
+    groups = [{"name": "all", "methods": ["pbp", "gp", "ridge"]}, {"name": "two", "methods": ["pbp", "gp"]}]
     left_out = [{"method": "bp", "dataset": "yacht", "reason": "slow"}]
     folder = make_study(tmp_path / "s", lock={"ranks": groups, "left_out": left_out})
     found = merge.merge([folder], ["method=gp", "method=[pb]*"])
     assert found.methods == ["pbp", "gp"]
     assert [(one["method"], one["dataset"]) for one in found.studies[0].lock["left_out"]] == [("bp", "yacht")]
-    assert found.studies[0].lock["ranks"] == [{"name": "all", "methods": ["pbp", "gp"], "pairs": [["pbp", "gp"]]}]
+    assert found.studies[0].lock["ranks"] == groups[1:]

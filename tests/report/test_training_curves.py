@@ -81,13 +81,6 @@ def test_an_objective_is_drawn_as_fraction_of_its_change(found):
     assert np.all(np.diff(line.get_ydata()) >= 0)
 
 
-def test_the_figure_shows_units_and_splits(folder):
-    svg = (folder / "report" / "figures" / "training-noise_deviation.svg").read_text(encoding="utf-8")
-    for text in ("noise standard deviation", "(standardised units)", "boston (3 splits)", ">pbp<", ">vi<"):
-        assert text in svg
-    assert ">gp<" not in svg
-
-
 def test_very_different_numbers_of_epochs_share_a_logarithmic_axis(found, tmp_path, make_study):
     assert {ax.get_xscale() for ax in found.pictures[1].figure.axes} == {"log"}
     near = write(make_study(tmp_path / "near", ("pbp",), ("boston",), 2), usual)

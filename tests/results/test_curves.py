@@ -225,27 +225,6 @@ def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
         study.update()
 
 
-@pytest.mark.parametrize(
-    ("kind", "place", "value", "message"),
-    [
-        ("traces", ("traces", "noise_deviation", "median"), None, "noise_deviation.median: .*found None"),
-        ("chains", ("split",), "first", r"chains\[0\]\.split: .*found 'first'"),
-    ],
-)
-def test_values_of_another_form_are_named(study: Study, kind: str, place: tuple[str, ...], value, message: str) -> None:
-    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split), **started(split)})
-    study.update()
-    path = study.folder / curves.FILE
-    content = json.loads(path.read_text())
-    holder = content[kind][0]
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = value
-    path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match=message):
-        curves.read(study.folder)
-
-
 def test_thinning_keeps_ends_and_early_epochs() -> None:
     for length in (1, 2, 47, 48):
         assert cell_curves.thinned(length).tolist() == list(range(length))

@@ -50,11 +50,9 @@ def truth(number: int, x: Array) -> Array:
     return np.asarray(3.0 * np.sin(1.4 * x) * np.exp(-0.5 * ((x + 2.5) / 1.4) ** 2) + 0.3 * np.sin(0.6 * x))
 
 
-def covariances(x: Array, hyper: ExampleHyperparameters, z: Array | None = None) -> Array:
-    """Return the squared exponential covariances (n, n) of inputs x (n,), or (n, m) with inputs z (m,)."""
-    theta = np.log([hyper.lengthscale, hyper.magnitude])
-    kernel = build("se", 1, ard=True)
-    return matrix(kernel, theta, x[:, None]) if z is None else matrix(kernel, theta, x[:, None], z[:, None])
+def covariances(x: Array, hyper: ExampleHyperparameters) -> Array:
+    """Return the squared exponential covariances (n, n) of inputs x (n,)."""
+    return matrix(build("se", 1, ard=True), np.log([hyper.lengthscale, hyper.magnitude]), x[:, None])
 
 
 def _smooth() -> Example:

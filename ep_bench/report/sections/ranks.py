@@ -1,4 +1,4 @@
-"""Ranks over data sets: tests, critical-difference diagrams (Demsar 2006, figure 1); p-values of pairs as CSV.
+"""Ranks over data sets: tests, critical-difference diagrams (Demsar 2006, figure 1).
 
 There is one diagram by Nemenyi's test and one by Wilcoxon's signed-rank tests with Holm's correction, whose bars follow
 the rule of aeon (``significance.cliques``). Diagrams are drawn with scikit-posthocs.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -28,7 +27,6 @@ from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS
 from ep_bench.report.summary import DATASETS, SPLITS, RankedScore, Ranking
-from ep_bench.results.spreadsheets import harmless
 
 ORDER = 40
 LINE = 0.19  # inches per line of labels or crossbars
@@ -195,11 +193,9 @@ def _blocks(ranking: Ranking) -> Iterator[str]:
         yield f"Omitted: {ranking.counted(ranking.incomplete)} without a score of every method."
 
 
-P_FILE = "p-values.csv"
 LEAD = (
     "The ranked methods and data sets are those of the leaderboard: the largest complete subset. A block is one data "
-    "set, with its mean score, or one data set and split. The tests over blocks assume that blocks are independent. "
-    f"The corrected p-values of all pairs are in tables/{P_FILE}."
+    "set, with its mean score, or one data set and split. The tests over blocks assume that blocks are independent."
 )
 NONE = "No ranks by {scores}: no two methods are complete on a common data set."
 
@@ -212,9 +208,7 @@ def sections(report: ReportContext) -> list[Section]:
     lines = [NONE.format(scores=" and ".join(unranked))] if unranked else []
     if not parts:
         return [Section("ranks", "Ranks over data sets", lines)] if lines else []
-    pairs = p_values_csv([ranking for one in scores for ranking in one.rankings])
-    files = {P_FILE: pairs} if pairs else {}
-    return [Section("ranks", "Ranks over data sets", [*lines, LEAD], parts=parts, files=files)]
+    return [Section("ranks", "Ranks over data sets", [*lines, LEAD], parts=parts)]
 
 
 def _part(one: RankedScore, report: ReportContext) -> Section:
@@ -277,28 +271,3 @@ def friedman_line(ranking: Ranking) -> str:
 
 def _p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
-
-
-def _tests(ranking: Ranking) -> dict[str, pd.DataFrame]:
-    """Return the p-values (k, k) of the tests of all pairs that are not withheld, by name of the test."""
-    found = {WILCOXON: ranking.wilcoxon, NEMENYI: ranking.nemenyi}
-    return {name: p for name, p in found.items() if p is not None and not WITHHELD[name](ranking)}
-
-
-def p_values_csv(rankings: Sequence[Ranking]) -> str:
-    """Return the p-values of all pairs by all tests that are not withheld as CSV, empty if there are none."""
-    lines = [
-        {
-            "score": ranking.score.name,
-            "blocks": ranking.blocks,
-            "n": ranking.n,
-            "test": name,
-            "first": first,
-            "second": second,
-            "p": p.loc[first, second],
-        }
-        for ranking in rankings
-        for name, p in _tests(ranking).items()
-        for first, second in combinations((str(method) for method in ranking.average.index), 2)
-    ]
-    return pd.DataFrame(lines).map(harmless).to_csv(index=False, lineterminator="\n") if lines else ""

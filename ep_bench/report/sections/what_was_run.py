@@ -13,7 +13,6 @@ from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
 
 ORDER = 180
-ACCEPT_KEYS = ("method", "dataset", "metric", "reason")
 HIDDEN = {"name", "n", "d", "checksum", "csv", "target_values"}  # not shown among the options of a data set
 
 
@@ -58,9 +57,6 @@ def _tables(study: store.StudyResults) -> Iterator[Table]:
         for label, entry in lock.get("datasets", {}).items()
     ]
     yield Table(["data set", "data points", "inputs", "options", "SHA-256"], datasets, "Data sets")
-    accepted = [[str(entry.get(key, "any")) for key in ACCEPT_KEYS] for entry in lock.get("accept", [])]
-    head = ["method", "data set", "score", "reason"]
-    yield Table(head, accepted, "Known differences from published numbers")
 
 
 def _origins(study: store.StudyResults) -> Iterator[Table]:
@@ -201,11 +197,8 @@ def searches(merged: MergedStudies) -> dict[Group, str]:
 
 def _validated(merged: MergedStudies, method: str) -> str:
     """Return the options that a fit of a method chooses on validation points itself, empty for none."""
-    for study, tag in zip(merged.studies, merged.tags, strict=True):
-        for label, entry in study.lock.get("methods", {}).items():
-            if merged.names.get((tag, label), label) == method and entry.get("validated"):
-                return str(entry["validated"])
-    return ""
+    found = (entry["validated"] for name, entry in merged.method_entries() if name == method and entry.get("validated"))
+    return str(next(found, ""))
 
 
 def chosen_text(search: Mapping[str, Any] | None) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ep_bench.experiments.dgp_2016.mountain_car import figure
 from ep_bench.experiments.record import ExperimentResults
@@ -46,11 +44,6 @@ def panels(arrays: dict[str, Any]) -> dict[str, Any]:
     return {ax.get_title(): ax for ax in mountain_car(arrays, "s").figure.axes if ax.get_title()}
 
 
-@pytest.mark.parametrize("labels", [["GP", "DGP"], ["GP", "DGP with a long name", "GP, exact"]])
-def test_texts_do_not_overlap(labels: list[str], no_overlap: Callable[[Any], None]) -> None:
-    no_overlap(mountain_car(made(labels, deep=True), "s").figure)
-
-
 def test_every_panel_shows_its_array() -> None:
     arrays = made(["GP", "DGP"], deep=True)
     found = panels(arrays)
@@ -63,18 +56,3 @@ def test_every_panel_shows_its_array() -> None:
         np.testing.assert_allclose(found[title].images[0].get_array(), arrays[name].T)
     np.testing.assert_allclose(found["DGP, layer 1: h2"].images[0].get_array(), arrays["hidden"][1].T)
     np.testing.assert_allclose(found["25 data points"].collections[0].get_offsets(), arrays["states"])
-
-
-def test_values_have_one_scale_of_colours() -> None:
-    found = panels(made(["GP", "DGP"], deep=True))
-    limits = {found[title].images[0].get_clim() for title in ("true value", "GP: mean", "DGP, layer 2: value")}
-    limits.add(found["25 data points"].collections[0].get_clim())
-    assert len(limits) == 1
-
-
-def test_without_a_deep_method_there_are_no_layers() -> None:
-    picture = mountain_car(made(["GP"], deep=False), "s")
-    titles = [ax.get_title() for ax in picture.figure.axes if ax.get_title()]
-    assert titles == ["true value", "25 data points", "GP: mean"]
-    assert "Below" not in picture.caption
-    assert "801 × 801 nodes: 262 sweeps" in picture.caption

@@ -117,17 +117,6 @@ def test_intervals_are_of_95_percent_and_filled_where_0_is_outside() -> None:
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["one", "two"]
 
 
-def test_groups_are_apart_and_each_has_its_name_in_the_middle() -> None:
-    ax = Figure().subplots()
-    network_panels.intervals(ax, np.ones((3, 4)), np.ones((3, 4)), ["a", "b", "c"])
-    places = np.array(ax.collections[0].get_segments())[:, 0, 0].reshape(3, 4)
-    gaps = np.diff(places.ravel())
-    assert gaps[[3, 7]].min() > gaps[[0, 1, 2]].max()
-    np.testing.assert_allclose(ax.get_xticks(), places.mean(axis=1))
-    borders = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
-    np.testing.assert_allclose(borders, [(places[0, -1] + places[1, 0]) / 2, (places[1, -1] + places[2, 0]) / 2])
-
-
 @pytest.mark.exhaustive
 def test_the_caption_names_a_fit_that_did_not_converge() -> None:
     for case in ("ard_overfitting", "additive_effects", "weights", "discontinuity"):
@@ -156,17 +145,6 @@ def test_surfaces_have_one_scale_and_x1_across() -> None:
     highest = [path for path in shaded[1].get_paths() if len(path.vertices)][-1]
     assert highest.vertices[:, 0].mean() > 1.0  # the second mean increases mainly with x1
     assert panels["(a) GP-ARD"].get_xlabel() == "input x1"
-
-
-def test_fractions_are_one_line_per_draw_with_a_floor() -> None:
-    picture = CASES["ard_overfitting"]()
-    ax = next(ax for ax in picture.figure.axes if ax.get_title() == "(c) all draws")
-    lines = [line for line in ax.lines if line.get_marker() == "o"]
-    assert len(lines) == 20
-    assert all(line.get_ydata()[0] == 1e-4 for line in lines)
-    assert sum(line.get_color() == "black" for line in lines) == 1
-    assert "GP-ARD 20 and 0" in picture.caption
-    assert "unit 1 is linear" in picture.caption
 
 
 def test_a_method_that_failed_leaves_its_panel_empty() -> None:
@@ -207,25 +185,4 @@ def test_weights_are_grouped_by_input_without_the_biases() -> None:
     assert [tick.get_text() for tick in outputs.get_xticklabels()][-2:] == ["10", "v0"]
 
 
-def test_weights_have_their_units_and_fixed_priors_no_scales() -> None:
-    arrays = effects(["fixed Gaussian priors", "ARD priors"]) | {"standardized": np.array(True)}
-    arrays |= {"scales": np.empty(0), "scales_std": np.empty(0)}
-    upper, _, scales, outputs = additive_effects(arrays, "s")[1].figure.axes
-    assert (upper.get_ylabel(), outputs.get_ylabel()) == ("weight (1 / sd of x)", "weight (sd of y)")
-    assert not scales.lines
-
-
-def test_without_a_network_there_is_one_figure() -> None:
-    assert len(additive_effects(effects(["a", "b"], drawn=False), "s")) == 1
-
-
 # Case 3
-
-
-def test_the_step_has_panels_of_all_data_and_of_the_jump() -> None:
-    picture = CASES["discontinuity"]()
-    axes = np.array(picture.figure.axes).reshape(2, 2)
-    assert axes[0, 0].get_xlim() == axes[0, 1].get_xlim() == (-2.0, 2.0)
-    assert axes[1, 0].get_xlim() == (-0.5, 0.5)
-    assert len({ax.get_ylim() for ax in axes.ravel()}) == 1
-    assert "NN-EP 0.25 and 0.25" in picture.caption

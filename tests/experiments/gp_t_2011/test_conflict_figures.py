@@ -97,13 +97,6 @@ def test_densities_of_all_methods_but_those_that_failed_are_drawn() -> None:
     assert [text.get_text() for text in first.texts] == ["y1", "y2"]
 
 
-def test_the_contradicting_pair_has_its_own_marker() -> None:
-    upper = figure_of("conflict_posteriors", posteriors_of()).axes[0]
-    by_label = {line.get_label(): line for line in upper.lines}
-    assert by_label["data"].get_xdata().tolist() == [0.0, 4.0]
-    assert by_label["y1, y2"].get_ydata().tolist() == [1.0, -1.0]
-
-
 def test_an_unbounded_evidence_does_not_flatten_the_panel() -> None:
     arrays = posteriors_of()
     arrays["density_1_2"] = 50.0 * arrays["density_1_2"]

@@ -19,7 +19,6 @@ from ep_bench.estimator import Estimator
 from ep_bench.experiments import figures
 from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure, paired
-from ep_bench.experiments.record import ExperimentResults
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
@@ -205,13 +204,6 @@ def test_the_test_and_its_note_count_the_differing_repetitions_only() -> None:
     assert [one["text"] for one in figure._comparison(arrays, [(0, 1)]).rows[0][5:]] == ["0", "1.0000", "8", "0"]
     arrays["rmse"] = np.array([[first, first - 1.0]])[..., None]
     assert "significant" not in figure._comparison(arrays, [(0, 1)]).caption
-
-
-def test_the_methods_of_the_paper_have_different_colours() -> None:
-    entries = [{"use": use, "label": use} for use in ("pbp", "hmc", "ep_nn", "laplace")]
-    arrays = {"labels": [entry["label"] for entry in entries], "acquisitions": ["variance"] * 4}
-    looks = figure._looks(ExperimentResults("s", arrays, {"methods": entries}))
-    assert len({look.colour for look in looks}) == 4
 
 
 def test_curves_far_from_the_others_are_outside_of_the_panel() -> None:
@@ -451,6 +443,7 @@ def test_a_fit_that_exits_is_a_failed_part_with_a_traceback(tmp_path: Path) -> N
     [
         {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"},
         RIDGE | {"label": "points", "acquisition": "mutual_information"},
+        {"use": "gp", "label": "points", "acquisition": "mutual_information"},
     ],
 )
 def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: dict[str, Any]) -> None:
@@ -461,22 +454,6 @@ def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: d
     random = entry | {"acquisition": "random"}
     run_experiment("active_learning", SMALL | {"methods": [random]}, 0, tmp_path / "r", "r")
     assert store.read_intact(tmp_path / "r").lock["experiment"] == "active_learning"
-
-
-EQUAL_MEANS = [{"use": use} for use in ("pbp", "gp", "laplace", "ep_nn", "gp_t")]
-
-
-@pytest.mark.parametrize("options", [*EQUAL_MEANS, {"use": "bb_alpha", "hidden": []}])
-def test_methods_without_different_means_are_refused_for_mutual_information(options: dict[str, Any]) -> None:
-    entry = options | {"acquisition": "mutual_information"}
-    (problem,) = experiments.problems("active_learning", SMALL | {"methods": [entry]})
-    assert "mutual_information needs mixtures of Gaussians with different means" in str(problem.error())
-
-
-@pytest.mark.parametrize("options", [{"use": "hmc"}, {"use": "laplace", "predictive": "sampled"}, {"use": "bb_alpha"}])
-def test_methods_with_different_means_are_not(options: dict[str, Any]) -> None:
-    entry = options | {"acquisition": "mutual_information"}
-    assert not experiments.problems("active_learning", SMALL | {"methods": [entry]})
 
 
 @pytest.mark.parametrize(

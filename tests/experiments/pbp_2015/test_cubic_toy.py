@@ -167,10 +167,8 @@ def test_a_reference_that_samples_has_diagnostics(tmp_path: Path) -> None:
     assert "halves of the chains" in drawn.tables[0].caption
 
 
-def test_without_a_reference_columns_and_key_do_not_change(folder: Path) -> None:
-    """The options determine the key by which a finished study is recognised."""
+def test_without_a_reference_there_are_no_distances(folder: Path) -> None:
     assert not [name for row in distances_of(folder).values() for name in row if name.startswith(("wasser", "crps"))]
-    assert "reference" not in store.read_lock(folder)["options"]
 
 
 @pytest.mark.parametrize(

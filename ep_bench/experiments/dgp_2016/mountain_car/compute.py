@@ -12,14 +12,12 @@ ours.
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics
 from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
 from ep_bench.methods.dgp_ep.energy import moments
@@ -73,7 +71,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         states = _uniform(config.rows, rng)
         y = _evaluate(values, states) + config.noise_deviation * rng.standard_normal(config.rows)
         observed = truth.truth.ravel() + config.noise_deviation * rng.standard_normal(truth.truth.size)
-        fits = [_fitted(entry, states, y, seed + draw) for entry in config.methods]
+        fits = [entry.fitted(states, y, seed + draw) for entry in config.methods]
         if draw == 0:
             arrays |= {"states": states, "y": y, **_drawn([model for model, _ in fits], states, truth)}
         scores.append([_scores(model.predict_dist(truth.grid()), truth, observed) for model, _ in fits])
@@ -178,15 +176,6 @@ def _centres(bounds: tuple[float, float], count: int) -> Array:
     """Return the centres (count,) of ``count`` equal parts between two bounds."""
     edges = np.linspace(*bounds, count + 1)
     return np.asarray(0.5 * (edges[1:] + edges[:-1]))
-
-
-def _fitted(entry: KnownNoiseMethod, states: Array, y: Array, seed: int) -> tuple[Any, float]:
-    """Return a method fitted to the data, and the seconds of the fit."""
-    options = entry.options(float(y.std()))
-    warm_up(entry.use, options)
-    started = time.perf_counter()
-    model = Estimator(entry.use, **options, random_state=seed).fit(states, y)
-    return model, time.perf_counter() - started
 
 
 def _has_two_layers(model: Any) -> bool:

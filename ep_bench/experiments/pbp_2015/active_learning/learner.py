@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema
 
-from ep_bench import methods
 from ep_bench import published as tables
-from ep_bench.estimator import parse_options
 from ep_bench.experiments.method_entries import AnyMethod, refuse_unknown
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import NAMES, known_acquisition, version_of
 from ep_bench.experiments.pbp_2015.active_learning.paper_columns import SOURCE, TABLE
@@ -28,16 +25,6 @@ def _columns() -> list[str]:
     return [row["method"] for row in tables.described_rows() if (row["source"], row["table"]) == (SOURCE, TABLE)]
 
 
-# Whether a method of the registry, with these options, predicts single Gaussians or components of equal mean.
-# The predictions of the others are examined after the first fit.
-NO_DIFFERENT_MEANS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("pbp", "bp", "gp", "sgp", "ep_nn"), lambda config: True),  # noqa: ARG005
-    "laplace": lambda config: config.predictive == "linearized",
-    "bb_alpha": lambda config: not config.hidden,
-    "gp_t": lambda config: config.inference != "mcmc" and config.nu != "grid",
-}
-
-
 class Learner(AnyMethod):
     """A method entry as in a study, external classes included, with the rule by which it chooses points."""
 
@@ -52,19 +39,6 @@ class Learner(AnyMethod):
         exclude=True,  # not a factor of the results
         description="column of table 2 with which the entry is compared, whatever its options",
     )
-
-    @model_validator(mode="after")
-    def _suitable(self) -> Learner:
-        """Refuse ``mutual_information`` for a method whose predictions have no components with different means."""
-        single = NO_DIFFERENT_MEANS.get(self.use)
-        if self.acquisition == "mutual_information" and single:
-            method = methods.get(self.use)
-            if single(parse_options(method, dict(self.model_extra or {}))):
-                raise ValueError(
-                    "acquisition: mutual_information needs mixtures of Gaussians with different means, which "
-                    f"{self.use} does not predict with these options; use variance"
-                )
-        return self
 
     def versions(self) -> dict[str, tuple[str, ...]]:
         """Return the versions of the method, and of an own function that chooses points."""

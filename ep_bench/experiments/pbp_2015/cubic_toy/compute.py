@@ -13,25 +13,17 @@ Deviation: the papers' twenty points are not published; the embedded data set ``
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-)
+from pydantic import Field, ValidationInfo, field_validator
 
 from ep_bench import data
-from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.method_entries import KnownNoiseMethod, Options, refuse_unknown
 from ep_bench.predictions import Predictive
-from ep_bench.types import Array, Dataset
+from ep_bench.types import Array
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -62,11 +54,6 @@ class Config(Options):
             raise ValueError(f"{names.count(reference)} methods have the label {reference!r}: give each its own")
         return reference
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit an absent reference, so that results computed before this option existed are recognised."""
-        return {key: value for key, value in plain(self).items() if key != "reference" or value is not None}
-
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the arrays of the figure, and one summary row per method.
@@ -90,7 +77,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     inside = (grid >= toy.X[:, 0].min()) & (grid <= toy.X[:, 0].max())
     summary, curves = [], []
     for i, entry in enumerate(config.methods):
-        model, seconds = _fitted(entry, toy, seed)
+        model, seconds = entry.fitted(toy.X, toy.y, seed)
         distribution = model.predict_dist(grid[:, None])
         mean, std = distribution.mean(), distribution.std()
         arrays |= {f"mean_{i}": mean, f"std_{i}": std}
@@ -107,15 +94,6 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         rows = _from_reference(curves, names.index(config.reference), inside)
         summary = [known | row for known, row in zip(summary, rows, strict=True)]
     return arrays, summary
-
-
-def _fitted(entry: KnownNoiseMethod, toy: Dataset, seed: int) -> tuple[Any, float]:
-    """Return a method fitted to the toy data, and the seconds of the fit."""
-    options = entry.options(float(toy.y.std()))
-    warm_up(entry.use, options)
-    started = time.perf_counter()
-    model = Estimator(entry.use, **options, random_state=seed).fit(toy.X, toy.y)
-    return model, time.perf_counter() - started
 
 
 def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
