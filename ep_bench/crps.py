@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.predictions import DensityPrediction, Predictive, QuantilePrediction
+from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, Predictive, QuantilePrediction
 from ep_bench.types import Array
 
 _CHUNK = 2**14  # approximate size of the largest temporary array of a CRPS; small enough for a processor's cache
@@ -62,6 +62,17 @@ def is_dense(prediction: QuantilePrediction) -> bool:
 def _level_weights(levels: Array) -> Array:
     """Return the probabilities (Q,) that are closer to each level than to any other; their sum is 1."""
     return np.asarray(np.diff(np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [1.0]])))
+
+
+def pinball(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:
+    """Return the mean pinball loss over levels and targets y (N,), in the unit of the targets.
+
+    The levels are those of the quantiles, or ``ASKED_LEVELS`` of a density.
+    """
+    if not isinstance(prediction, QuantilePrediction):
+        values = [prediction.quantile(level) for level in ASKED_LEVELS]
+        prediction = QuantilePrediction(ASKED_LEVELS, np.stack(values))
+    return float(_pinball(prediction, y).mean())
 
 
 def _pinball(prediction: QuantilePrediction, y: Array) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.crps import crps, is_dense
+from ep_bench.crps import crps, is_dense, pinball
 from ep_bench.predictions import (
     AnyPrediction,
     Classification,
@@ -122,6 +122,17 @@ def main_scores(prediction: AnyPrediction, y: Array) -> dict[str, float]:
     if isinstance(prediction, Predictive | DensityPrediction):
         scores["ll"] = float(prediction.logpdf(y).mean())
     return scores
+
+
+def tuning_score(prediction: AnyPrediction, y: Array, name: str) -> float | None:
+    """Return the score ``name`` of a search for targets y (N,); None if this kind of prediction does not have it."""
+    if name not in {"crps", "pinball"}:
+        return main_scores(prediction, y).get(name)
+    if isinstance(prediction, PointPrediction | ClassProbabilities | ClassLabels):
+        return None
+    if name == "pinball":
+        return pinball(prediction, y)
+    return None if isinstance(prediction, QuantilePrediction) and not is_dense(prediction) else crps(prediction, y)
 
 
 def score_training(prediction: AnyPrediction, y: Array) -> dict[str, float]:

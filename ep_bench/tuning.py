@@ -30,7 +30,7 @@ from ep_bench.types import Indices
 Evaluate = Callable[[Mapping[str, Any]], tuple[float | None, str]]
 Space = Mapping[str, Mapping[str, list[Any]]]  # canonical, as returned by ``spec.read_space``
 
-LOSSES = frozenset({"rmse", "error_rate"})  # scores that are minimised
+LOSSES = frozenset({"rmse", "crps", "pinball", "error_rate"})  # scores that are minimised
 _ROWS, _SAMPLER = 1, 2  # keys of the random streams derived from a cell's seed
 _MISSING = object()
 
@@ -81,7 +81,7 @@ def search(
 
     The first trial uses the options in ``start``. Options that ``start`` does not name are drawn from ``space``. If an
     option of ``start`` is outside ``space``, its score is not passed to the sampler. The best trial has the highest
-    ``score``, or the lowest for ``rmse`` and ``error_rate``. An exception in ``evaluate`` ends the search.
+    ``score``, or the lowest if it is one of ``LOSSES``. An exception in ``evaluate`` ends the search.
     """
     sign = -1.0 if score in LOSSES else 1.0
     inside, outside = _parameters(space, start)

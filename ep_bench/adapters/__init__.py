@@ -25,7 +25,7 @@ else ``predict_proba(X)``, an array with one column per class of ``classes_``, e
 log-likelihood.
 """
 
-from ep_bench.adapters.best_prediction import preload
+from ep_bench.adapters.best_prediction import preload, tuning_scores
 from ep_bench.adapters.construction import STANDARDIZE, build_model, problems
 from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
@@ -44,6 +44,7 @@ __all__ = [
     "problems",
     "resolve",
     "tasks",
+    "tuning_scores",
     "use_copies",
     "version",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from ep_bench.adapters.distributions import as_prediction, column
 from ep_bench.adapters.targets import distributions
 from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
-from ep_bench.types import Array
+from ep_bench.types import Array, Task
 
 # Methods of a model that give predictions, the most informative first.
 PREDICTION_METHODS = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
@@ -168,6 +168,27 @@ def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
     if values.shape != (2 * len(_COVERAGES), n):
         raise ValueError(f"predict_interval returned a frame of shape {found.shape} for {n} data points")
     return QuantilePrediction(np.array(levels)[order], values[order], _points_if_any(model, X, n))
+
+
+def tuning_scores(model: Any, task: Task) -> tuple[str, ...]:
+    """Return the scores by which the options of an unfitted model can be searched, from its prediction methods.
+
+    All of the task, if the model does not show whether it has a density.
+    """
+    steps = getattr(model, "steps", None)
+    while isinstance(steps, list) and steps:
+        model = steps[-1][-1]
+        steps = getattr(model, "steps", None)
+    distributions = any(bound_method(model, name) for name in ("predict_dist", "pred_dist", "predict_proba"))
+    is_open = distributions or any("__getattr__" in vars(base) for base in type(model).__mro__)
+    if task == "classification":
+        return ("ll", "error_rate") if is_open else ("error_rate",)
+    point = bound_method(model, "predict")
+    if is_open or (point and accepts(point, "return_std")):
+        return ("ll", "rmse", "crps", "pinball")
+    if bound_method(model, "predict_quantiles") or (point and accepts(point, "quantiles")):
+        return ("rmse", "crps", "pinball")
+    return ("rmse", "pinball") if bound_method(model, "predict_interval") else ("rmse",)
 
 
 _ASKS: tuple[_Ask, ...] = (

@@ -208,7 +208,7 @@ def _load(ref: DatasetRef) -> Dataset:
 def tuned_options(record: Record, job: Job, X: Array, y: Array, method: CellMethod) -> dict[str, Any]:
     """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
 
-    Raises CellError if every trial failed, or if the score is the log density and the method has no density.
+    Raises CellError if every trial failed, or if the method does not have the score.
     """
     tune = job.tune or {}
     scorer = _ValidationScorer(job, X, y, method)
@@ -240,21 +240,24 @@ class _ValidationScorer:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             try:
-                scores = self._scores(options)
+                score = self._score(options)
             except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
                 failure = Failure.of(error)
                 self.traceback = failure.traceback
                 return None, failure.reason
-        if self._name not in scores:
-            other = "rmse" if "rmse" in scores else "error_rate"
-            message = f"the method has no density, which the score needs; set `score: {other}` in `tune`"
+        if score is None:
+            other = "error_rate" if self._job.dataset.task == "classification" else "rmse"
+            message = (
+                f"the predictions of the method do not have the score {self._name}; set `score: {other}` in `tune`"
+            )
             raise CellError("failed", message)
-        return scores[self._name], unconverged(warned)
+        return score, unconverged(warned)
 
-    def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
+    def _score(self, options: Mapping[str, Any]) -> float | None:
         self._method.build({**self._job.options, **options}, self._name == "rmse")
         self._method.fit(self._X[self._fitting], self._y[self._fitting])
-        return scoring.main_scores(self._method.predict(self._X[self.validation]).prediction, self._y[self.validation])
+        predicted = self._method.predict(self._X[self.validation]).prediction
+        return scoring.tuning_score(predicted, self._y[self.validation], self._name)
 
 
 def _start(job: Job, method: CellMethod) -> dict[str, Any]:

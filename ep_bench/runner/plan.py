@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,9 @@ from ep_bench.runner.jobs import AnyJob, BasePlan, Job, PlannedCell
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
-_SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of a single task
+_SCORED: Mapping[str, Task] = {  # scores of a single task
+    "rmse": "regression", "crps": "regression", "pinball": "regression", "error_rate": "classification",
+}  # fmt: skip
 
 
 @dataclass
@@ -232,8 +234,19 @@ def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
             elif _SCORED.get(score, task) != task:
                 problem = f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}"
                 errors.append(UserError(problem, **place))
+            elif score not in (possible := _tuning_scores(entry, base, task)):
+                problem = f"{entry.label} is tuned by {score}, which its predictions do not have; set tune.score"
+                errors.append(UserError(problem, allowed=possible, **place))
     if errors:
         raise joined(errors)
+
+
+def _tuning_scores(entry: MethodEntry, base: Path, task: Task) -> Collection[str]:
+    """Return the scores by which an entry can be tuned; all if its model cannot be constructed without the search."""
+    if entry.tune is not None and adapters.is_target(entry.use):
+        with contextlib.suppress(Exception):  # a class may raise anything
+            return adapters.tuning_scores(adapters.build_model(entry.use, entry.options, base), task)
+    return ("ll", *_SCORED)
 
 
 def _methods_for(task: Task) -> str:

@@ -91,15 +91,16 @@ class Tune(Strict):
 
     The first of ``trials`` uses the options of the entry, else the method's defaults, even if they are outside
     ``space``. Failed trials count. ``fraction`` of the training points are validation points. Each trial is fitted to
-    the other points and scored on these by ``score``: mean log density (``ll``), ``rmse`` or, for classes,
-    ``error_rate``. The best options are fitted to all training points. After reading, ``space`` is in the canonical
-    form of ``spec.space``; if the file has none, it is the space that the method declares.
+    the other points and scored on these by ``score``: mean log density (``ll``), ``rmse``, ``crps``, the mean pinball
+    loss over levels (``pinball``) or, for classes, ``error_rate``. The best options are fitted to all training points.
+    After reading, ``space`` is in the canonical form of ``spec.space``; if the file has none, it is the space that the
+    method declares.
     """
 
     trials: Annotated[int, Field(ge=1, le=100_000)] = 30
     fraction: Fraction = 0.2
     space: Annotated[dict[str, Any], Field(min_length=1)] | None = None
-    score: Literal["ll", "rmse", "error_rate"] = "ll"
+    score: Literal["ll", "rmse", "crps", "pinball", "error_rate"] = "ll"
 
 
 class Recalibrate(Strict):

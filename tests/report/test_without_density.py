@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from ep_bench import published, report
 from ep_bench.cli.output.check import check_folders
+from ep_bench.cli.output.compare import compare_folders
 from ep_bench.cli.output.study import status_items
-from ep_bench.report import merge, summary
+from ep_bench.report import merge, pairwise, summary
 from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import missing_cells
@@ -87,6 +89,20 @@ def test_ranks_name_unranked_methods_and_keep_the_blocks(folder: Path, written: 
     full, _ = summary.ranked_score(merged, BY_NAME["rmse"]).rankings
     assert full.left_out == ()
     assert "Not ranked because they are not complete on all of these data sets: line, forest." in written["report.html"]
+
+
+def test_pairs_are_those_with_the_score(folder: Path, written: dict[str, str]) -> None:
+    pairs = pd.read_csv(io.StringIO(written["pairwise.csv"]))
+    assert list(pairs) == list(pairwise.COLUMNS)
+    known = {score: set(map(tuple, part[["first", "second"]].to_numpy())) for score, part in pairs.groupby("score")}
+    assert known["ll"] == {("pbp", "ridge")}
+    assert known["crps"] == {("pbp", "ridge"), ("pbp", "forest"), ("ridge", "forest")}
+    assert len(known["rmse"]) == 6
+    file = folder / "pairs.csv"
+    assert list(compare_folders([folder], "pbp,ridge,forest", score="crps", rope=0.0, out=file, select=()))
+    expected = pd.read_csv(file)
+    found = pairs[pairs["score"] == "crps"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-5)
 
 
 def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:

@@ -182,10 +182,19 @@ def test_density_and_error_select_different_options(folder: Path) -> None:
     assert all(trial["score"] > 0 for trial in trials_of(by_rmse))
 
 
-def test_the_reason_for_a_method_without_density_proposes_to_tune_by_an_error(folder: Path) -> None:
-    record = run_one(folder, RIDGE.replace("score: rmse, ", ""))
+def test_a_score_that_only_the_predictions_show_to_be_missing_is_named_in_the_reason(folder: Path) -> None:
+    record = run_one(folder, '{use: "./m.py:Hidden", tune: {trials: 2, space: {a: [0, 1]}}}')
     assert record.row["status"] == "failed"
-    assert "`score: rmse`" in record.row["reason"]
+    assert "do not have the score ll; set `score: rmse`" in record.row["reason"]
+
+
+@pytest.mark.parametrize("score", ["crps", "pinball"])
+def test_quantiles_are_tuned_by_their_own_scores(folder: Path, score: str) -> None:
+    tune = f"tune: {{trials: 3, score: {score}, space: {{width: [500, 1, 80]}}}}"
+    record = run_one(folder, f'{{use: "./m.py:Levels", {tune}}}')
+    assert record.row["status"] == "ok"
+    assert best_of(record) == {"width": 80}
+    assert all(trial["score"] > 0 for trial in trials_of(record))
 
 
 def test_trials_that_fail_count(folder: Path) -> None:

@@ -189,3 +189,25 @@ def test_wrong_spaces_of_real_methods(folder: Path, entry: str, expected: str) -
     with pytest.raises(UserError) as caught:
         plan_of(folder, entry)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("use", "score", "allowed"),
+    [
+        ("sklearn.linear_model:Ridge", "ll", "rmse"),
+        ("sklearn.linear_model:Ridge", "pinball", "rmse"),
+        ("./m.py:Levels", "ll", "crps, pinball, rmse"),
+    ],
+)
+def test_a_score_that_a_method_cannot_have_is_refused(folder: Path, use: str, score: str, allowed: str) -> None:
+    option = "alpha" if "Ridge" in use else "width"
+    tune = f"tune: {{score: {score}, space: {{{option}: [1, 2]}}}}"
+    with pytest.raises(UserError) as error:
+        plan_of(folder, f'{{use: "{use}", label: mine, {tune}}}')
+    problem = f"mine is tuned by {score}, which its predictions do not have"
+    assert f"{problem}; set tune.score; allowed: {allowed}" in str(error.value)
+
+
+def test_a_score_of_a_density_is_possible_for_scores_of_standard_deviations(folder: Path) -> None:
+    for score in ("ll", "rmse", "crps", "pinball"):
+        assert plan_of(folder, f'{{use: "./m.py:Spread", tune: {{score: {score}}}}}').cells

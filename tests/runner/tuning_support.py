@@ -66,6 +66,28 @@ class Slow(ConstantRegressor):
     def fit(self, X, y):
         time.sleep(0.25)
         return super().fit(X, y)
+
+class Hidden(ConstantRegressor):
+    """Points; other methods depend on the fit."""
+    def __init__(self, a=0):
+        self.a = a
+    def predict(self, X):
+        return super().predict(X)
+    def __getattr__(self, name):
+        raise AttributeError(name)
+
+class Levels:
+    """Quantiles of a Gaussian of a given width."""
+    def __init__(self, width=1.0):
+        self.width = width
+    def fit(self, X, y):
+        self.mean_ = float(np.mean(y))
+        return self
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+    def predict_quantiles(self, X, levels):
+        from scipy.stats import norm
+        return np.tile(self.mean_ + self.width * norm.ppf(levels), (len(X), 1))
 '''
 
 

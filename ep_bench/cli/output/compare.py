@@ -8,8 +8,8 @@ from typing import Any
 
 from ep_bench.cli.output.text import Columns, Item
 from ep_bench.errors import UserError
-from ep_bench.report.merge import few_target_values, independent_draws, merge, repeated_data
-from ep_bench.report.pairwise import ALL, compare, compare_all
+from ep_bench.report.merge import merge
+from ep_bench.report.pairwise import ALL, compare, compare_all, facts
 from ep_bench.report.scores import BY_NAME, TARGET
 from ep_bench.results.files import write_atomically
 
@@ -22,9 +22,7 @@ def compare_folders(
     """Yield a table for each pair of methods, and write all columns to ``out``."""
     merged = merge(folders, select)
     labels = labels_in(methods, merged.methods)
-    left_out = few_target_values(merged).keys() if score == "ll" else set[str]()
-    left_out |= set(repeated_data(merged, merged.datasets))
-    about: dict[str, Any] = {"independent": independent_draws(merged), "left_out": left_out}
+    about = facts(merged, score)
     if len(labels) == 2:
         table = compare(merged.rows, *labels, score=score, rope=rope, **about)
     else:
@@ -38,7 +36,7 @@ def compare_folders(
         if chosen.unit == TARGET and (rows["dataset"] == ALL).any():
             yield f"{ALL}: differences of logarithms"
         yield ""
-    if uncounted := sorted(left_out & set(table["dataset"])):
+    if uncounted := sorted(about["left_out"] & set(table["dataset"])):
         yield f"not counted over all data sets: {', '.join(uncounted)} (no upper bound, or the data of another one)"
     family = "data sets" if len(labels) == 2 else "pairs, for each data set"
     yield f"p: corrected resampled t-test, Holm's correction over {family}; better is {chosen.better}"

@@ -20,6 +20,7 @@ from ep_bench.report import score_table_formats as formats
 from ep_bench.report import significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import CPU_TIMES
+from ep_bench.report.pairwise import pairs_csv
 from ep_bench.report.sections.score_tables import score_table
 from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
@@ -207,5 +208,7 @@ def _further(report: ReportContext) -> list[Section]:
     if not every:
         return []
     files = {"scores.csv": formats.long_csv(every)}
+    if pairs := pairs_csv(report.merged, (one.table for one in report.scores)):
+        files["pairwise.csv"] = pairs
     shown = [score_table(table, folded=table.score.axis) for table in further.values()]
     return [Section("more", "Further scores", tables=shown, files=files)]
