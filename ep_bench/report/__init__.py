@@ -60,6 +60,10 @@ def build(
     if select and out is None:
         raise UserError("a report of selected cells needs a folder of its own", where="--select", allowed="--out DIR")
     merged = merge.merge(folders, select)
+    tables = merged
+    for option, key, globs in (("--rows", "method", rows), ("--columns", "dataset", columns)):
+        if globs:
+            tables = merge.selected(tables.studies, [f"{key}={glob}" for glob in globs], option)
     for note in merged.notes:
         log(note)
     report = ReportContext(merged, all_figures=all_figures)
@@ -73,8 +77,8 @@ def build(
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
-    if chosen := [*(f"method={glob}" for glob in rows), *(f"dataset={glob}" for glob in columns)]:
-        files |= table_files(ReportContext(merge.merge(folders, [*select, *chosen])).scores)
+    if rows or columns:
+        files |= table_files(ReportContext(tables).scores)
     texts |= {out / "tables" / name: text for name, text in files.items()}
     for path, text in texts.items():
         store.write_atomically(path, text)

@@ -20,7 +20,7 @@ import pandas as pd
 from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.results import curves, store
-from ep_bench.results.selection import no_match, restricted, selection
+from ep_bench.results.selection import require_matches, restricted, selection
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
@@ -130,18 +130,18 @@ class MergedStudies:
 def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
     """Return the cells of all folders as one table, of those that match ``key=glob`` patterns as if no others existed.
 
-    Raises UserError if a folder has no results, for an invalid pattern, or if no cell matches.
+    Raises UserError if a folder has no results, for an invalid pattern, or one that no cell matches.
     """
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_intact(folder) for folder in different]
-    return _selected(studies, select) if select else merge_studies(studies)
+    return selected(studies, select) if select else merge_studies(studies)
 
 
-def _selected(studies: Sequence[store.StudyResults], select: Sequence[str]) -> MergedStudies:
+def selected(studies: Sequence[store.StudyResults], select: Sequence[str], where: str = "--select") -> MergedStudies:
+    """Return the cells of studies that match ``key=glob`` patterns; ``where`` is the option that has them."""
     wanted = selection(select)
+    require_matches(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)), where)
     kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock.get("groups")]
-    if not kept:
-        raise no_match(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)))
     found = merge_studies(kept)
     found.notes.append(f"Only the cells that match {' '.join(select)}.")
     if without := [study.name for study in studies if not study.lock.get("groups")]:

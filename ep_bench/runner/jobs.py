@@ -17,7 +17,7 @@ from ep_bench import methods
 from ep_bench.errors import one_line
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour
-from ep_bench.results.selection import Wanted, matches, no_match, selection
+from ep_bench.results.selection import Wanted, matches, require_matches, selection
 from ep_bench.types import UNCONVERGED, Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
 
 if TYPE_CHECKING:
@@ -247,12 +247,11 @@ class BasePlan:
     def select(self, patterns: Sequence[str]) -> Self:
         """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
 
-        Raises UserError for an invalid pattern, or if no cell of the study matches.
+        Raises UserError for an invalid pattern, or if no cell of the study matches one of them, or all.
         """
         wanted = selection(patterns)
+        require_matches(wanted, (vars(planned.job.cell) for planned in self.cells))
         kept = [planned for planned in self.cells if matches(vars(planned.job.cell), wanted)]
-        if not kept:
-            raise no_match(wanted, (vars(planned.job.cell) for planned in self.cells))
         return self._restricted(kept, wanted)
 
     def _restricted(self, kept: list[PlannedCell], wanted: Wanted) -> Self:  # noqa: ARG002

@@ -47,11 +47,13 @@ class Plan(BasePlan):
         return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
 
     def warnings(self) -> list[str]:
-        """Return warnings about altered data files, damaged results, and results of another study of this name."""
+        """Return warnings about altered files of selected data sets, damaged results, and another study of the name."""
+        selected = {planned.job.cell.dataset for planned in self.cells}
         altered = [
             f"warning: the file of {label} does not match its card; results are stored under the checksum of the file "
             f"and are not comparable with the papers; run `ep-bench data verify {label}`"
             for label in self.altered()
+            if label in selected
         ]
         warnings = store.damage_warning(self.finished.damaged), store.suspect_warning(self.finished.suspect)
         return [*altered, *filter(None, warnings), *self._removal_warning()]

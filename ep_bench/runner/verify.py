@@ -21,7 +21,7 @@ from ep_bench import adapters, methods
 from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
-from ep_bench.results.selection import matches, no_match, selection
+from ep_bench.results.selection import matches, require_matches, selection
 from ep_bench.runner.jobs import AnyJob, Job
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.recompute import seconds_of, stored_job
@@ -125,14 +125,14 @@ def verify(
     ``budget`` is in seconds for all studies together: a cell is not started if its stored time exceeds what is left.
     """
     outcomes = [Verification(str(study.folder)) for study in studies]
+    if sample.select:
+        require_matches(selection(sample.select), (cell for study in studies for cell in _finished_cells(study)))
     chance = random.Random(sample.seed)
     chosen = [
         each
         for study, outcome in zip(studies, outcomes, strict=True)
         for each in _choose(study, outcome, sample, chance)
     ]
-    if sample.select and not chosen:
-        raise no_match(selection(sample.select), (cell for study in studies for cell in _finished_cells(study)))
     if math.isfinite(budget):
         chosen = _cheap_first(chosen, chance)
     started = time.monotonic()

@@ -47,6 +47,15 @@ def test_printed_commands_are_quoted(folder: Path) -> None:
     assert "`ep-bench status 'my results/hints'` lists the cells that are not ok" in done.stderr
 
 
+def test_a_method_that_is_not_selected_is_not_named(folder: Path) -> None:
+    study = folder / "my study.yaml"
+    study.write_text(STUDY.replace("label: bad}", 'label: bad}, {use: "./bad.py:Worse", label: worse}'))
+    (folder / "bad.py").write_text(BAD + "class Worse(Bad):\n    pass\n")
+    with cells_in_this_process():
+        done = ep_bench("run", study.name, "--select", "method=bad", cwd=folder)
+    assert ("bad.py:Bad" in done.stdout, "Worse" in done.stdout + done.stderr) == (True, False)
+
+
 def test_the_summary_of_a_check_has_no_single_numbers(folder: Path) -> None:
     done = ep_bench("check", folder, "--summary", "--all")
     assert done.returncode == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,24 @@ def test_a_selection_without_a_cell_or_a_folder_has_one_message(
     with pytest.raises(UserError, match="no cell matches") as raised:
         build([folder], tmp_path / "out", select=["dataset=bostn"])
     assert "did you mean 'boston'" in str(raised.value)
+    wrong: dict[str, Any]
+    for option, wrong in (
+        ("--select", {"select": ["method=pbp", "method=pbb"]}),
+        ("--rows", {"rows": ["gp", "pbb"]}),
+        ("--columns", {"columns": ["bostn", "yacht"]}),
+    ):
+        with pytest.raises(UserError, match=f"^{option}: no cell matches; .*did you mean") as raised:
+            build([folder], tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_are_chosen_among_the_selected_methods(tmp_path: Path, make_study: Callable[..., Path]) -> None:
+    folder, out = make_study(tmp_path / "s", ["pbp", "gp", "vi"]), tmp_path / "out"
+    build([folder], out, select=["method=pbp", "method=gp"], rows=["gp"])
+    table = (out / "tables" / "ll.md").read_text()
+    assert ("gp" in table, "pbp" in table) == (True, False)
+    with pytest.raises(UserError, match="--rows: no cell matches"):
+        build([folder], out, select=["method=pbp", "method=gp"], rows=["vi"])
 
 
 def test_a_selection_keeps_left_out_cells_and_groups_of_its_methods(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.results import store
+from ep_bench.results import files, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, Record
@@ -215,6 +217,18 @@ def test_a_second_writer_waits_until_the_first_has_ended_or_is_killed(tmp_path: 
         other.kill()
         thread.join(30.0)
         assert entered.is_set()
+
+
+def test_the_wait_for_another_writer_ends_with_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LONGEST_WRITE", 0.2)
+    with sole_writer(tmp_path), pytest.raises(UserError) as raised, sole_writer(tmp_path):
+        pass
+    message = str(raised.value)
+    assert message.startswith(f"{tmp_path}: ")
+    assert "for more than 0.2 s; wait until it has ended, or end it" in message
+    assert re.search(rf"process {os.getpid()} has held|another process, perhaps on another machine, has held", message)
+    with sole_writer(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+x", "-PBP", "@x", "'=x", "''", "plain", "", "-", "'"])

@@ -48,6 +48,8 @@ def test_cells_left_out_are_not_planned_and_the_others_do_not_change(tmp_path: P
     plan = plan_of(tmp_path, text)
     places = {(cell.job.cell.method, cell.job.cell.dataset) for cell in plan.cells}
     assert places == {("PBP", "friedman1"), ("constant", "diabetes"), ("constant", "friedman1")}
+    with pytest.raises(UserError, match="no cell matches all keys"):
+        plan.select(["method=PBP", "dataset=diabetes"])
     assert {cell.job.cell.key for cell in plan.cells} < whole
     assert "left out: PBP on diabetes: takes a week" in lines_of(plan_items(plan, 1))
     finish(plan)
@@ -245,6 +247,8 @@ def test_selection(tmp_path: Path) -> None:
             plan.select(wrong)
     with pytest.raises(UserError, match=r"unknown key; found 'datset=x'; .*; did you mean 'dataset'\?"):
         plan.select(["datset=x"])
+    with pytest.raises(UserError, match=r"no cell matches; found 'method=PBB'; .*; did you mean 'PBP'\?"):
+        plan.select(["method=P*", "method=PBB"])
     brackets = plan_of(tmp_path, STUDY.replace("label: constant", "label: 'Constant [mean]'"))
     assert len(brackets.select(["method=Constant [mean]"]).cells) == 4
 

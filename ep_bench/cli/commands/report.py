@@ -60,8 +60,9 @@ def check(
 ) -> int:
     """Compare results with published numbers and claims.
 
-    Prints the worst first, with the reasons of each verdict below it. Several results folders are merged, and each
-    published number counts once. Files are then written with --out only.
+    Prints the worst first, with the reasons of each verdict below it. A reason of several lines of a table is printed
+    once, with a number. Several results folders are merged, and each published number counts once. Files are then
+    written with --out only.
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """

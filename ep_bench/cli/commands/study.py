@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ep_bench.cli.output.text import Item
     from ep_bench.runner.jobs import BasePlan
     from ep_bench.runner.run import RunOutcome
-    from ep_bench.spec import Study
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -89,9 +88,9 @@ def _make_plan(study: str, results: Path, select: Sequence[str]) -> BasePlan:
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
 
-    whole = make_plan(read_study(study, InstalledCatalogue()), results)
-    plan = whole.select(select) if select else whole
-    echo(whole.warnings(), err=True)
+    plan = make_plan(read_study(study, InstalledCatalogue()), results)
+    plan = plan.select(select) if select else plan
+    echo(plan.warnings(), err=True)
     return plan
 
 
@@ -112,7 +111,7 @@ def _found(plan: BasePlan, outcome: RunOutcome, seconds: float) -> Iterator[Item
     if outcome.ran and outcome.complete and table.exists():
         yield f"next: ep-bench report {shlex.quote(str(plan.folder))}"
     if outcome.ran and not outcome.complete:
-        yield from _untested(plan.study)
+        yield from _untested(plan)
 
 
 def _next_step(plan: BasePlan, outcome: RunOutcome) -> Iterator[str]:
@@ -124,11 +123,13 @@ def _next_step(plan: BasePlan, outcome: RunOutcome) -> Iterator[str]:
         yield f"{listed}; --retry-failed runs them again"
 
 
-def _untested(study: Study) -> Iterator[str]:
-    """Yield the command that tests each method of the study that is a class in a file."""
-    for use in dict.fromkeys(entry.use for entry in study.methods if ".py:" in entry.use):
+def _untested(plan: BasePlan) -> Iterator[str]:
+    """Yield the command that tests each selected method that is a class in a file."""
+    selected = {planned.job.cell.method for planned in plan.cells}
+    entries = [entry for entry in plan.study.methods if entry.label in selected]
+    for use in dict.fromkeys(entry.use for entry in entries if ".py:" in entry.use):
         file, _, name = use.rpartition(":")
-        path = os.path.relpath(study.path.parent / file)
+        path = os.path.relpath(plan.study.path.parent / file)
         yield f"a run does not test units and leaks: ep-bench methods test {shlex.quote(f'{path}:{name}')}"
 
 

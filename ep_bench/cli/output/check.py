@@ -94,21 +94,34 @@ def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: P
 
 
 def _tables(frame: pd.DataFrame, *, every: bool) -> Iterator[Item]:
-    """Yield a table per published table with one line per number, worst first, and the reasons below it."""
+    """Yield a table per published table with one line per number, worst first, with the reasons."""
     once = _printed(frame)
     shown = published.worst_first(frame if every else once[once["n_splits"] > 0])
     for (source, table), part in shown.groupby(["source", "table"], sort=False):
-        rows = part.to_dict("records")
         yield f"{source}, table {table}"
-        yield Columns(
-            [_HEAD, *map(_row, rows)], drop=["splits", "published"], below=[str(row["reason"] or "") for row in rows]
-        )
+        yield _with_reasons(part.to_dict("records"))
         yield ""
     empty, quoted = int((once["n_splits"] == 0).sum()), len(frame) - len(once)
     hidden = {"without a finished split": empty, "of quoted numbers": quoted}
     words = " and ".join(f"{count} rows {what}" for what, count in hidden.items() if count)
     if words and not every:
         yield f"{words} are not shown; --all shows them"
+
+
+def _with_reasons(rows: Sequence[Mapping[Any, Any]]) -> Columns:
+    """Return one line per number, and each reason below the first line with it; a number marks one of several lines."""
+    reasons = [str(row["reason"] or "") for row in rows]
+    repeated = [text for text, count in Counter(filter(None, reasons)).items() if count > 1]
+    mark = {text: f"[{number}]" for number, text in enumerate(repeated, 1)}
+    below = [
+        f"{mark.get(text, '')} {text}".strip() if text not in reasons[:i] else "" for i, text in enumerate(reasons)
+    ]
+    table = [_HEAD, *map(_row, rows)]
+    if mark:
+        table = [
+            (*cells, end) for cells, end in zip(table, ["reason", *(mark.get(r, "") for r in reasons)], strict=True)
+        ]
+    return Columns(table, drop=["splits", "published"], below=below)
 
 
 def _printed(frame: pd.DataFrame) -> pd.DataFrame:
