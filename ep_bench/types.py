@@ -52,12 +52,16 @@ class Rows:
     classes: int = 0  # number of classes of the whole data set, some of which y may lack; 0 in regression
 
 
+# A choice for all inputs of a user's file, or choices by the name of the input; the others have "error".
+Policy = str | Mapping[str, str] | tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class DatasetRef:
     """A data set as a study names it: the name of a card or a CSV file, and the changes to its columns.
 
-    ``label`` is the name in the results. ``csv`` is an absolute path. ``task`` applies to a CSV file only; a card has
-    its own.
+    ``label`` is the name in the results. ``csv`` is an absolute path. ``task``, ``missing``, ``categories`` and
+    ``dates`` apply to a CSV file only; a card has its own task.
     """
 
     name: str
@@ -68,10 +72,21 @@ class DatasetRef:
     irrelevant_inputs: int = 0
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
     task: Task = "regression"
+    missing: Policy = "error"  # or median, most_frequent, keep
+    categories: Policy = "error"  # or onehot, ordinal
+    dates: Policy = "error"  # or days
+
+    def __post_init__(self) -> None:
+        for name in ("missing", "categories", "dates"):  # mappings, as studies and lock files have them, become pairs
+            given = getattr(self, name)
+            if not isinstance(given, str):
+                pairs = tuple(sorted(pair for pair in dict(given).items() if pair[1] != "error"))
+                object.__setattr__(self, name, pairs or "error")
 
     def options(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults; they are part of a cell's factors."""
-        return {each.name: value for each in fields(self)[3:] if (value := getattr(self, each.name)) != each.default}
+        given = {each.name: value for each in fields(self)[3:] if (value := getattr(self, each.name)) != each.default}
+        return {name: dict(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,18 @@ class DatasetInfo:
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
     target_values: int | None = None  # number of different target values if there are few, else None
+    inputs_with_missing: tuple[str, ...] = ()  # inputs whose missing values are passed to the methods
+
+
+class Preparation(NamedTuple):
+    """How an input of a user's file is prepared in each split; see ``data.preprocessing``."""
+
+    missing: str = "error"  # error if the input has no missing value, else median, most_frequent or keep
+    categories: str = "error"  # error if the input is no category, else onehot or ordinal
+
+    def leaves_missing(self) -> bool:
+        """Return whether methods get missing values; with onehot these are a category of their own."""
+        return self.missing == "keep" and self.categories != "onehot"
 
 
 @dataclass(frozen=True)
@@ -114,6 +141,9 @@ class Dataset:
         Value of constant inputs after standardisation by their index, 0 by default.
     classes : tuple of str
         In classification, names of the C classes.
+    preparation : tuple of Preparation
+        Of a user's file, one per input, if an input has missing values (NaN) or categories (indices of their sorted
+        names).
     """
 
     name: str
@@ -126,6 +156,7 @@ class Dataset:
     task: Task = "regression"
     constants: Mapping[int, float] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
+    preparation: tuple[Preparation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -275,6 +306,8 @@ class Method:
         layer), ``optimised`` or ``sampled``.
     density : str
         Kind of the predictive density, for the table of methods.
+    accepts_missing : bool
+        Whether inputs may be missing (NaN).
     """
 
     name: str
@@ -295,3 +328,4 @@ class Method:
     version_of: Callable[[Any], int] | None = None
     equality: Equality = "optimised"
     density: str = ""
+    accepts_missing: bool = False

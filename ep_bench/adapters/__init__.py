@@ -26,7 +26,7 @@ log-likelihood.
 """
 
 from ep_bench.adapters.best_prediction import preload, tuning_scores
-from ep_bench.adapters.construction import STANDARDIZE, build_model, problems
+from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model, problems
 from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
 
@@ -34,6 +34,7 @@ __all__ = [
     "STANDARDIZE",
     "ExternalClassifier",
     "ExternalRegressor",
+    "accepts_missing",
     "build",
     "build_model",
     "files",

@@ -46,6 +46,14 @@ def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | No
         raise UserError(f"cannot be constructed: {error}", found=use) from error
 
 
+def accepts_missing(model: Any) -> bool:
+    """Return whether an instance accepts missing inputs (NaN): its ``accepts_missing``, else its scikit-learn tag."""
+    stated = getattr(model, "accepts_missing", None)
+    if stated is None and hasattr(model, "__sklearn_tags__"):
+        stated = model.__sklearn_tags__().input_tags.allow_nan
+    return stated is True
+
+
 def _is_of_a_part(key: str, target: Any, known: Mapping[str, Any] | None) -> bool:
     """Return whether an option is one of a part of an estimator, ``part__option``, as in a pipeline."""
     return "__" in key and key not in (known or {}) and callable(getattr(target, "set_params", None))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench.adapters import best_prediction
-from ep_bench.adapters.construction import STANDARDIZE, build_model
-from ep_bench.estimator import Scaling, standardisation
+from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model
+from ep_bench.estimator import standardisation
 from ep_bench.predictions import (
     Classification,
     ClassLabels,
@@ -46,7 +46,9 @@ class ExternalRegressor:
 
     def fit(self, X: Array, y: Array) -> ExternalRegressor:
         """Fit to inputs X (n, d) and targets y (n,)."""
-        self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
+        self._x_scaling, self._y_scaling = standardisation(
+            X, y, active=self.standardize, allow_nan=accepts_missing(self.model)
+        )
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
         vars(self).update(best_prediction.stated_convergence(self.model))
@@ -79,7 +81,7 @@ class ExternalClassifier:
 
     def fit(self, X: Array, y: Array) -> ExternalClassifier:
         """Fit to inputs X (n, d) and class indices y (n,)."""
-        self._scaling = Scaling.of(X) if self.standardize else Scaling.none(X.shape[1])
+        self._scaling, _ = standardisation(X, y, active=self.standardize, allow_nan=accepts_missing(self.model))
         self._seen = np.unique(y).astype(np.int64)
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         self.model.fit(self._scaling.apply(X), y.astype(np.int64))

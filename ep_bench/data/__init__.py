@@ -7,6 +7,7 @@ from ep_bench.data.fetching import Fetched, fetch
 from ep_bench.data.locations import cache_folder, data_folder, find_file, location
 from ep_bench.data.lookup import card
 from ep_bench.data.plugins import names as plugin_names
+from ep_bench.data.preprocessing import fit_inputs
 from ep_bench.data.reading import describe, load, load_dataset
 from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split
 from ep_bench.data.verification import Verified, verify
@@ -22,6 +23,7 @@ __all__ = [
     "describe",
     "fetch",
     "find_file",
+    "fit_inputs",
     "load",
     "load_dataset",
     "location",

@@ -21,7 +21,7 @@ from ep_bench.data.cards import Card
 from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
 from ep_bench.errors import UnquotedText, UserError
-from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef
+from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, Preparation
 
 # Communities and Crime, columns of the raw file: the 124 inputs except the 22 of the police survey, and the target.
 COMMUNITIES_INPUTS = (*range(5, 103), 120, 121, 122, 127)
@@ -98,7 +98,11 @@ def describe(ref: DatasetRef) -> DatasetInfo:
         dataset = load(ref)
         n, d = dataset.X.shape
         few = targets.few_values(dataset.y) if dataset.task == "regression" else None
-        return DatasetInfo(n, d, dataset.checksum, COUNT, task=dataset.task, target_values=few)
+        incomplete = zip(dataset.names, dataset.preparation, strict=False)  # there is no preparation if none is needed
+        kept = tuple(name for name, each in incomplete if each.leaves_missing())
+        return DatasetInfo(
+            n, d, dataset.checksum, COUNT, task=dataset.task, target_values=few, inputs_with_missing=kept
+        )
     found = card(ref.name)
     constants_of(ref, found)
     targets.check_transform(ref, found.task)
@@ -146,9 +150,10 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
     """Read a data set; the last few are cached, since a worker runs many cells of one data set."""
     found = None if ref.csv else card(ref.name)
     classes = tuple(found.classes.values()) if found else ()
+    preparation: tuple[Preparation, ...] = ()
     if found is None:
         target = str(ref.target)
-        X, y, names, classes, checksum = user_csv.read(Path(path), ref.target, ref.task)
+        X, y, names, classes, preparation, checksum = user_csv.read(Path(path), ref)
     else:
         X, y, names, checksum = _read_card(found, path)
         target = targets.words(found.target, ref.target_transform)
@@ -167,6 +172,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
         task=found.task if found else ref.task,
         constants=constants_of(ref, found),
         classes=classes,
+        preparation=preparation,
     )
 
 

@@ -13,15 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.data.class_labels import numbered
-from ep_bench.errors import UserError
-from ep_bench.types import Array, Task
+from ep_bench.data.columns import Choices, Column, named, number, read_input, read_labels, read_target
+from ep_bench.errors import UserError, joined
+from ep_bench.types import Array, DatasetRef, Preparation
 
 MINIMUM_ROWS = 10
 DELIMITERS = ",\t;| "
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
-TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # of inputs, as pandas.get_dummies writes them
-MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
+SHOWN = 20  # largest number of faults in a message
 
 
 def require_file(path: str) -> Path:
@@ -33,12 +31,23 @@ def require_file(path: str) -> Path:
 
 
 class UserData(NamedTuple):
-    """Inputs X (n, d), targets y (n,), names of the inputs and of the classes, and the sha256 of a file."""
+    """Inputs X (n, d), targets y (n,), names of inputs and classes, preparation of inputs, and sha256 of a file."""
 
     X: Array
     y: Array
     names: tuple[str, ...]
     classes: tuple[str, ...]
+    preparation: tuple[Preparation, ...]  # empty if no input needs one
+    checksum: str
+
+
+class Contents(NamedTuple):
+    """What a file contains: its columns, the values y (n,) of the target, names of classes, and all faults."""
+
+    inputs: list[Column]
+    target: Column
+    y: Array
+    faults: list[UserError]
     checksum: str
 
 
@@ -51,8 +60,8 @@ class _Layout(NamedTuple):
     target: int  # position of the target among the columns
 
 
-def read(path: Path, target: str | None, task: Task) -> UserData:
-    """Return the content of a user's file.
+def read(path: Path, ref: DatasetRef) -> UserData:
+    """Return the content of a user's file, whose target, task and preparation are those of ``ref``.
 
     For classification the target column holds labels, texts or numbers, and y are class indices;
     `class_labels.numbered` defines their order.
@@ -60,35 +69,57 @@ def read(path: Path, target: str | None, task: Task) -> UserData:
     Raises
     ------
     UserError
-        The file is empty or no text, has no header, duplicate or unknown columns, a field that is not a finite number,
-        a constant target, an input that equals the target, or too few lines; or there are more classes than half the
-        data points. The message names the file, the line (from 1) and the column.
+        As `contents`, or there are faults; all of them are in the message.
+    """
+    found = contents(path, ref)
+    if found.faults:
+        raise joined(shortened(found.faults))
+    preparation = tuple(column.preparation for column in found.inputs)
+    return UserData(
+        X=np.column_stack([column.values for column in found.inputs]),
+        y=found.y,
+        names=tuple(column.name for column in found.inputs),
+        classes=found.target.names,
+        preparation=preparation if any(each != Preparation() for each in preparation) else (),
+        checksum=found.checksum,
+    )
+
+
+def contents(path: Path, ref: DatasetRef) -> Contents:
+    """Return the columns of a user's file and all their faults.
+
+    Faults are lines of another length, cells that are not finite numbers unless ``ref`` has a choice for them, a
+    constant target, an input that equals the target, too few lines, or more classes than half the data points. Each
+    names the file, the line (from 1) and the column.
+
+    Raises
+    ------
+    UserError
+        The file is empty or no text, or has no header; or a column has no name, occurs twice, or does not exist.
     """
     text, checksum = _text(path)
     lines = text.split("\n")
     delimiter = _delimiter(path, lines)
     columns, start = _header(path, lines, delimiter)
-    layout = _Layout(path, lines, delimiter, columns, start, _target_position(path, columns, target))
-    if not any(line.strip() for line in lines[start:]):
-        raise UserError("there is a header but no data", where=str(path))
-    classes: tuple[str, ...] = ()
-    if task == "classification":
-        table, y, classes = _with_classes(layout)
+    layout = _Layout(path, lines, delimiter, columns, start, _target_position(path, columns, ref.target))
+    _require_columns(layout, ref)
+    has_names = bool(named(ref.categories) or named(ref.dates))
+    table = None if ref.task == "classification" or has_names else _table(layout)
+    if table is None:
+        inputs, target, y, faults = _by_columns(layout, ref)
     else:
-        table = _table(layout)
-        y = np.ascontiguousarray(table[:, layout.target])
-    _check(layout, table)
-    if len(classes) > len(y) // 2:
-        raise UserError(
-            "the target has too many classes",
-            where=str(path),
-            field=f"column {target}",
-            found=f"{len(classes)} different values in {len(y)} lines",
-            allowed="labels of classes; for a numerical target use `task: regression`",
-        )
-    inputs = [j for j in range(len(columns)) if j != layout.target]
-    names = tuple(columns[j] for j in inputs)
-    return UserData(np.ascontiguousarray(table[:, inputs]), y, names, classes, checksum)
+        every = [Column(name, "number", table[:, j]) for j, name in enumerate(columns)]
+        target = every.pop(layout.target)
+        inputs, y, faults = every, np.ascontiguousarray(target.values), []
+    faults += [fault for column in [*inputs, target] for fault in column.faults]
+    return Contents(inputs, target, y, faults + list(_faults(layout, inputs, target)), checksum)
+
+
+def shortened(faults: list[UserError]) -> list[UserError]:
+    """Return the first faults; the last entry states how many more there are."""
+    if len(faults) <= SHOWN:
+        return faults
+    return [*faults[:SHOWN], UserError(f"{len(faults) - SHOWN} more faults")]
 
 
 def _text(path: Path) -> tuple[str, str]:
@@ -125,7 +156,7 @@ def _delimiter(path: Path, lines: list[str]) -> str:
 
 
 def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the last line (from 1) and the stripped fields of all records that are not blank."""
+    """Yield the number of the last line (from 1) and the fields of all records that are not blank."""
     spaced = delimiter == " "
     reader = csv.reader(
         (line.strip(" ") if spaced else line for line in lines), delimiter=delimiter, skipinitialspace=True
@@ -133,7 +164,7 @@ def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int
     try:
         for fields in reader:
             if len(fields) > 1 or "".join(fields).strip():
-                yield reader.line_num, [field.strip() for field in fields]
+                yield reader.line_num, fields
     except csv.Error as error:
         raise UserError(f"cannot be split into fields: {error}", where=f"{path}:{reader.line_num}") from error
 
@@ -141,8 +172,9 @@ def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int
 def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], int]:
     """Return the names of the columns and the index of the line after them."""
     line, columns = next(_records(path, lines, delimiter), (1, []))  # only quotes without text have no record
+    columns = [name.strip() for name in columns]
     where = f"{path}:{line}"
-    if all(_number(name) is not None for name in columns):
+    if all(number(name) is not None for name in columns):
         raise UserError(
             "the first line must hold the names of the columns", where=where, found=delimiter.join(columns)[:80]
         )
@@ -171,102 +203,99 @@ def _target_position(path: Path, columns: list[str], target: str | None) -> int:
     return columns.index(target)
 
 
-def _table(layout: _Layout) -> Array:
-    """Return all lines as numbers (n, d + 1).
+def _require_columns(layout: _Layout, ref: DatasetRef) -> None:
+    """Raise UserError unless the names in the choices are inputs, each a category or a date."""
+    inputs = [name for name in layout.columns if name != ref.target]
+    errors = []
+    for key in ("missing", "categories", "dates"):
+        for name in named(getattr(ref, key)):
+            if name not in inputs:
+                problem = "the target cannot be prepared" if name == ref.target else "there is no such column"
+                where = f"{layout.path}:1"
+                errors.append(UserError(problem, where=where, field=key, found=name, allowed=inputs, name=name))
+    both = named(ref.categories).keys() & named(ref.dates).keys()
+    errors += [UserError("is in categories and dates", where=str(layout.path), field=f"column {name}") for name in both]
+    if errors:
+        raise joined(errors)
 
-    The fast reader of numpy is tried first. If it fails, the fields are read one by one, to name the wrong one.
-    """
+
+def _table(layout: _Layout) -> Array | None:
+    """Return all lines as numbers (n, d + 1) by the fast reader of numpy, or None if a field is no finite number."""
     separator = None if layout.delimiter == " " else layout.delimiter
     body = layout.lines[layout.start :]
+    if not any(line.strip() for line in body):
+        return None
     try:
         table = np.loadtxt(body, delimiter=separator, quotechar='"', comments=None, ndmin=2, dtype=np.float64)
     except (ValueError, OverflowError):
-        return _cell_by_cell(layout)
-    if table.shape[1] != len(layout.columns) or not np.isfinite(table).all():
-        return _cell_by_cell(layout)
-    return table
+        return None
+    return table if table.shape[1] == len(layout.columns) and np.isfinite(table).all() else None
 
 
-def _with_classes(layout: _Layout) -> tuple[Array, Array, tuple[str, ...]]:
-    """Return all lines as numbers (n, d + 1), the class indices (n,) and the names of the classes."""
-    labels: list[str] = []
-    table = _cell_by_cell(layout, labels)
-    numbers = [_number(label) for label in labels]
-    y, classes = numbered(labels, numbers)
-    table[:, layout.target] = y if None in numbers else numbers
-    return table, y, classes
+def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column, Array, list[UserError]]:
+    """Return the inputs, the target and its values (n,), and the fault of lines of another length."""
+    rows, numbers, faults = _rows(layout)
+    if faults and len(rows) < MINIMUM_ROWS:
+        raise faults[0]
+    if not rows:
+        raise UserError("there is a header but no data", where=str(layout.path))
+
+    def place(row: int) -> str:
+        return f"{layout.path}:{numbers[row]}"
+
+    cells = dict(zip(layout.columns, zip(*rows, strict=True), strict=True))
+    del rows
+    name = layout.columns[layout.target]
+    of_target = cells.pop(name)
+    if ref.task == "classification":
+        target, y = read_labels(name, of_target, place)
+    else:
+        target = read_target(name, of_target, place)
+        y = target.values
+    inputs = [read_input(name, found, place, Choices.of(ref, name)) for name, found in cells.items()]
+    return inputs, target, y, faults
 
 
-def _cell_by_cell(layout: _Layout, labels: list[str] | None = None) -> Array:
-    """Return all lines as numbers (n, d + 1).
-
-    With ``labels`` the fields of the target are appended to this list and are 0 in the table.
-    """
-    columns, target = layout.columns, layout.target
-    rows: list[list[float]] = []
+def _rows(layout: _Layout) -> tuple[list[list[str]], list[int], list[UserError]]:
+    """Return the fields of the lines after the header, the numbers of these lines, and the fault of other lengths."""
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    other: list[tuple[int, int]] = []
+    size = len(layout.columns)
     records = _records(layout.path, layout.lines, layout.delimiter)
     next(records)
     for line, fields in records:
-        where = f"{layout.path}:{line}"
-        if len(fields) != len(columns):
-            raise UserError(f"the line has {len(fields)} fields, but the header has {len(columns)}", where=where)
-        if labels is not None:
-            labels.append(_label(where, columns[target], fields[target]))
-            fields[target] = "0"
-        rows.append(
-            [_cell(where, name, cell, j == target) for j, (name, cell) in enumerate(zip(columns, fields, strict=True))]
+        if len(fields) == size:
+            rows.append(fields)
+            numbers.append(line)
+        else:
+            other.append((line, len(fields)))
+    if not other:
+        return rows, numbers, []
+    line, count = other[0]
+    more = f"; so do not fit {len(other)} lines" if len(other) > 1 else ""
+    problem = f"the line has {count} fields, but the header has {size}{more}"
+    return rows, numbers, [UserError(problem, where=f"{layout.path}:{line}")]
+
+
+def _faults(layout: _Layout, inputs: list[Column], target: Column) -> Iterator[UserError]:
+    """Yield what is wrong with the whole file."""
+    where, name, y = str(layout.path), target.name, target.values
+    if len(y) < MINIMUM_ROWS:
+        yield UserError("too few data points", where=where, found=len(y), allowed=f"at least {MINIMUM_ROWS}")
+    if len(target.names) > len(y) // 2:
+        yield UserError(
+            "the target has too many classes",
+            where=where,
+            field=f"column {name}",
+            found=f"{len(target.names)} different values in {len(y)} lines",
+            allowed="labels of classes; for a numerical target use `task: regression`",
         )
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(columns))
-
-
-def _label(where: str, column: str, cell: str) -> str:
-    value = _number(cell)
-    if cell.lower() in MISSING_LABELS or (value is not None and not np.isfinite(value)):
-        raise UserError("missing value", where=where, field=f"column {column}", found=cell[:80], allowed="a label")
-    return cell
-
-
-def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
-    value = _number(cell)
-    if value is not None and np.isfinite(value):
-        return value
-    if not is_target and cell.lower() in TRUTH_VALUES:
-        return TRUTH_VALUES[cell.lower()]
-    if cell.lower() in MISSING:
-        problem = "missing value"
-    elif value is not None:
-        problem = "infinite value"
-    else:
-        problem = "not a number" + ("; use a decimal point" if _number(cell.replace(",", ".")) is not None else "")
-    allowed = "finite numbers"
-    if problem == "not a number":
-        allowed += (
-            "; for labels of classes use `task: classification`"
-            if is_target
-            else "; replace categories by one column of 0 and 1 per category"
-        )
-    raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed=allowed)
-
-
-def _number(cell: str) -> float | None:
-    """Return the number in a field, or None; underscores and digits of other alphabets are not accepted."""
-    if "_" in cell or not cell.isascii():
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
-def _check(layout: _Layout, table: Array) -> None:
-    where, name = str(layout.path), layout.columns[layout.target]
-    if len(table) < MINIMUM_ROWS:
-        raise UserError("too few data points", where=where, found=len(table), allowed=f"at least {MINIMUM_ROWS}")
-    y = table[:, layout.target]
     if y.min() == y.max():
-        raise UserError("the target is constant", where=where, field=f"column {name}", found=float(y[0]))
-    for j, column in enumerate(layout.columns):
-        if j != layout.target and np.array_equal(table[:, j], y):
-            raise UserError(
-                f"this input equals the target {name!r} in every line", where=where, field=f"column {column}"
+        found = target.names[0] if target.names else float(y[0])
+        yield UserError("the target is constant", where=where, field=f"column {name}", found=found)
+    for column in inputs:
+        if column.kind == target.kind and np.array_equal(column.values, y):
+            yield UserError(
+                f"this input equals the target {name!r} in every line", where=where, field=f"column {column.name}"
             )

@@ -57,7 +57,9 @@ class RegressionModel(MethodModel):
 
     def fit(self, X: Array, y: Array, **extra: Any) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) in original units."""
-        self.x_scaling_, self.y_scaling_ = standardisation(X, y, self.constant_inputs, active=self.standardize)
+        self.x_scaling_, self.y_scaling_ = standardisation(
+            X, y, self.constant_inputs, active=self.standardize, allow_nan=self.method.accepts_missing
+        )
         self._fit_rows(Rows(self.x_scaling_.apply(X), self.y_scaling_.apply(y[:, None])[:, 0]), extra)
         return self
 
@@ -92,7 +94,12 @@ class ClassificationModel(MethodModel):
     def fit(self, X: Array, y: NDArray[Any], **extra: Any) -> Self:
         """Fit to inputs X (n, d) in original units and labels y (n,)."""
         self.classes_, indices = _indexed(y, self.classes)
-        self.x_scaling_ = Scaling.of(X, self.constant_inputs) if self.standardize else Scaling.none(X.shape[1])
+        allow_nan = self.method.accepts_missing
+        self.x_scaling_ = (
+            Scaling.of(X, self.constant_inputs, allow_nan=allow_nan)
+            if self.standardize
+            else Scaling.none(X.shape[1], allow_nan=allow_nan)
+        )
         self._fit_rows(Rows(self.x_scaling_.apply(X), indices, len(self.classes_)), extra)
         return self
 

@@ -30,7 +30,7 @@ from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import fit_notes
 from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail, unconverged
-from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
+from ep_bench.types import Array, Dataset, DatasetRef, Preparation, Record, Split
 
 if TYPE_CHECKING:
     from ep_bench.runner.method_process import CellMethod
@@ -76,7 +76,9 @@ def _fit_and_score(
     record: Record, job: Job, dataset: Dataset, split: Split, method: CellMethod, started: Callable[[], None]
 ) -> str:
     """Fill a record; return the reason why it has no log-likelihood, empty if it has one."""
-    X, y, test = dataset.X[split.train], dataset.y[split.train], dataset.X[split.test]
+    given, y = dataset.X[split.train], dataset.y[split.train]
+    prepared = data.fit_inputs(dataset.preparation, given)
+    X, test = prepared(given), prepared(dataset.X[split.test])
     record.row |= {"n_train": len(split.train), "n_test": len(split.test)}
     record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
     opened = method.open(list(variants(job)), job.tune is None)
@@ -84,7 +86,7 @@ def _fit_and_score(
     _refuse_changed_method(job, opened)
     record.row["compile_seconds"] = opened.compile_seconds
     started()
-    options = job.options if job.tune is None else tuned_options(record, job, *_searchable(job, X, y), method)
+    options = job.options if job.tune is None else tuned_options(record, job, dataset, split, method)
     found = method.evaluate(options, X, y, test, len(y) <= TRAINING_BLOCK)
     record.row |= {"fit_seconds": found.fit.seconds, "fit_cpu_seconds": found.fit.cpu_seconds}
     record.row |= {"predict_seconds": found.test.seconds, "predict_cpu_seconds": found.test.cpu_seconds}
@@ -205,13 +207,14 @@ def _load(ref: DatasetRef) -> Dataset:
     return data.load(ref)
 
 
-def tuned_options(record: Record, job: Job, X: Array, y: Array, method: CellMethod) -> dict[str, Any]:
-    """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
+def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, method: CellMethod) -> dict[str, Any]:
+    """Return the options that the search selected on the training points of a split; trials are added to the record.
 
     Raises CellError if every trial failed, or if the method does not have the score.
     """
     tune = job.tune or {}
-    scorer = _ValidationScorer(job, X, y, method)
+    X, y = _searchable(job, dataset.X[split.train], dataset.y[split.train])
+    scorer = _ValidationScorer(job, X, y, dataset.preparation, method)
     started, cpu = time.perf_counter(), method.cpu_seconds() + time.process_time()
     found = tuning.search(
         scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
@@ -227,12 +230,16 @@ def tuned_options(record: Record, job: Job, X: Array, y: Array, method: CellMeth
 
 
 class _ValidationScorer:
-    """Scores options on the validation points. An exception of the method is an outcome; its traceback is kept."""
+    """Scores options on the validation points. An exception of the method is an outcome; its traceback is kept.
 
-    def __init__(self, job: Job, X: Array, y: Array, method: CellMethod) -> None:
-        self._job, self._X, self._y, self._method = job, X, y, method
+    X (n, d) are training inputs as in the file; they are prepared by what is fitted to those that a trial is fitted to.
+    """
+
+    def __init__(self, job: Job, X: Array, y: Array, preparation: Sequence[Preparation], method: CellMethod) -> None:
+        self._job, self._y, self._method = job, y, method
         self._name = (job.tune or {})["score"]
         self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
+        self._X = data.fit_inputs(preparation, X[self._fitting])(X)
         self.traceback = ""
 
     def __call__(self, options: Mapping[str, Any]) -> tuple[float | None, str]:

@@ -107,7 +107,7 @@ def over_grid(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split)
     and ``y_test`` are at most POINTS_KEPT evenly spaced points of the split. Errors and warnings here do not affect the
     cell.
     """
-    if dataset.task != "regression" or dataset.X.shape[1] != 1:
+    if dataset.task != "regression" or dataset.X.shape[1] != 1 or dataset.preparation:
         return None
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

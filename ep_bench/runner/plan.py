@@ -182,6 +182,7 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
             infos[ref.label] = past.describe(ref)
             schemes[ref.label] = _scheme(study, ref, infos[ref.label])
     require_tasks(study, infos)
+    require_accepted(study, infos)
     grouped: list[tuple[dict[str, Any], DatasetInfo, list[Job]]] = []
     for ref, entry, seed in itertools.product(study.datasets, study.methods, study.all_seeds()):
         if not study.reason_left_out(entry, ref):
@@ -251,6 +252,35 @@ def _tuning_scores(entry: MethodEntry, base: Path, task: Task) -> Collection[str
     return ("ll", *_SCORED)
 
 
+def require_accepted(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
+    """Raise UserError if a method of the study does not accept the missing inputs that a data set passes to it."""
+    errors = []
+    for ref, entry in itertools.product(study.datasets, study.methods):
+        inputs = infos[ref.label].inputs_with_missing
+        if inputs and not study.reason_left_out(entry, ref) and not _accepts_missing(study, ref, entry):
+            errors.append(
+                UserError(
+                    f"{entry.label} accepts no missing inputs; {ref.label} keeps those of {', '.join(inputs)}",
+                    where=study.places.get(f"methods/{entry.label}", str(study.path)),
+                    field="methods",
+                    allowed="`missing: median` or most_frequent, or a method that declares `accepts_missing`",
+                )
+            )
+    if errors:
+        raise joined(errors)
+
+
+def _accepts_missing(study: Study, ref: DatasetRef, entry: MethodEntry) -> bool:
+    if not adapters.is_target(entry.use):
+        return methods.get(entry.use).accepts_missing
+    try:
+        return adapters.accepts_missing(
+            adapters.build_model(entry.use, study.options_for(entry, ref), study.path.parent)
+        )
+    except Exception:  # noqa: BLE001 the class may raise any exception; its cells record it
+        return False
+
+
 def _methods_for(task: Task) -> str:
     """Return the methods for a task, in words."""
     names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
@@ -300,7 +330,9 @@ def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
         yield
     except UserError as error:
         where = study.places.get(f"datasets/{ref.label}", str(study.path))
-        raise error.within(where, f"datasets: {ref.label}", (ref.label, ref.name)) from None
+        place = f"datasets: {ref.label}"
+        causes = error.causes or (error,)
+        raise joined([each.within(where, place, (ref.label, ref.name)) for each in causes]) from None
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:

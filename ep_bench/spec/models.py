@@ -229,14 +229,22 @@ class CardEntry(Strict):
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
 
 
+Missing = Literal["error", "median", "most_frequent", "keep"]
+Categories = Literal["error", "onehot", "ordinal"]
+Dates = Literal["error", "days"]
+
+
 class FileEntry(Strict):
-    """A user's CSV file."""
+    """A user's CSV file; the choices for missing values, categories and dates are for all inputs or by their names."""
 
     name: Label
     csv: Text
     target: Text
     label: Label | None = None
     task: Task = "regression"
+    missing: Missing | dict[str, Missing] = "error"
+    categories: Categories | dict[str, Categories] = "error"
+    dates: Dates | dict[str, Dates] = "error"
 
 
 class StudyFile(Strict):

@@ -196,6 +196,9 @@ class _Reader:
             csv=str(file.resolve()),
             target=entry.target,
             task=entry.task,
+            missing=entry.missing,
+            categories=entry.categories,
+            dates=entry.dates,
         )
 
     def _splits(self, raw: Any) -> SplitScheme | None:

@@ -127,7 +127,7 @@ def test_labels_without_the_task_get_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(table(["dog", "cat"] * 6), encoding="utf-8")
     with pytest.raises(
-        UserError, match=r"column kind: not a number; found 'dog'.*for labels of classes use `task: classif"
+        UserError, match=r"column kind: not a number in 12 lines; found 'dog'.*for labels of classes use `task: classif"
     ):
         data.load(DatasetRef("mine", "mine", csv=str(path), target="kind"))
 
