@@ -35,7 +35,8 @@ class InstalledCatalogue:
         """Return the problems of the options of a method entry."""
         try:
             if adapters.is_target(use):
-                return list(adapters.problems(use, options, base))
+                problems = list(adapters.problems(use, options, base))
+                return problems or list(adapters.missing_prediction(use, options, base))
             return _registry_problems(use, options)
         except UserError as error:
             return [OptionProblem.of(("use",), error)]

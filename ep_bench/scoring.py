@@ -45,8 +45,9 @@ def score(prediction: AnyPrediction, y: Array) -> dict[str, float]:
       the uniform one, from 0 (calibrated) to 0.5.
 
     Point predictions have only the scores that need no density. Quantiles also have the coverage and width of the
-    central intervals whose ends are available, and the CRPS if they are dense. The CRPS of a density is omitted if its
-    numerical error is too large (`crps`). Predictions of classes have the scores of `class_scores`.
+    central intervals whose ends are available, and the CRPS and ``pit_error`` if they are dense. The CRPS of a
+    density is omitted if its numerical error is too large (`crps`). Predictions of classes have the scores of
+    `class_scores`.
     """
     if isinstance(prediction, ClassProbabilities | ClassLabels):
         return class_scores(prediction, y)
@@ -60,7 +61,7 @@ def score(prediction: AnyPrediction, y: Array) -> dict[str, float]:
     if isinstance(prediction, PointPrediction):
         return scores
     if isinstance(prediction, QuantilePrediction):
-        dense = {"crps": crps(prediction, y)} if is_dense(prediction) else {}
+        dense = {"crps": crps(prediction, y), "pit_error": pit_error(prediction.pit(y))} if is_dense(prediction) else {}
         return scores | _quantile_interval_scores(prediction, y) | dense
     scores |= _density_scores(prediction, y) | _interval_scores(prediction, y)
     integral = crps(prediction, y)
@@ -162,10 +163,17 @@ def pit_error(pit: Array) -> float:
 
 
 def pit_histogram(prediction: AnyPrediction, y: Array) -> list[int]:
-    """Return the numbers of PIT values in ten equal bins, for test targets y (N,); empty without a density."""
-    if not isinstance(prediction, Predictive | DensityPrediction):
+    """Return the numbers of PIT values in ten equal bins, for test targets y (N,).
+
+    Empty without a density and without dense quantiles.
+    """
+    if isinstance(prediction, QuantilePrediction) and is_dense(prediction):
+        pit = prediction.pit(y)
+    elif isinstance(prediction, Predictive | DensityPrediction):
+        pit = prediction.cdf(y)
+    else:
         return []
-    return [int(count) for count in np.histogram(prediction.cdf(y), bins=10, range=(0.0, 1.0))[0]]
+    return [int(count) for count in np.histogram(pit, bins=10, range=(0.0, 1.0))[0]]
 
 
 def _density_scores(prediction: Predictive | DensityPrediction, y: Array) -> dict[str, float]:

@@ -33,6 +33,7 @@ ALLOWED = {
     "data": {"errors", "types", "resources", "plugins"},
     "crps": {"types", "predictions"},
     "scoring": {"types", "predictions", "crps"},
+    "scores": {"types", "predictions", "crps"},
     "tuning": {"types"},
     "results": {"errors", "types"},
     "processes": {"errors"},

@@ -260,7 +260,7 @@ def test_the_scores_of_quantiles() -> None:
     scores = scoring.score(quantiles(ASKED_LEVELS, points=MEAN), near)
     full = scoring.score(Predictive.gaussian(MEAN, SCALE**2), near)
     exact = [key for key in full if key.startswith(("coverage", "width", "rmse", "mae", "se_"))]
-    assert scores.keys() == {*exact, "crps"}
+    assert scores.keys() == {*exact, "crps", "pit_error"}
     for key in exact:
         assert scores[key] == pytest.approx(full[key], rel=1e-9)
     assert scores["crps"] == pytest.approx(full["crps"], rel=2e-3)
@@ -313,3 +313,15 @@ def test_blocks_of_observations_do_not_change_a_mixture(monkeypatch: pytest.Monk
 def test_a_component_without_variance_has_no_density_elsewhere():
     mixture = Predictive(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
     assert mixture.logpdf([1.0, 0.0]).tolist() == [pytest.approx(np.log(0.5) + stats.norm.logpdf(0.0)), np.inf]
+
+
+def test_pit_of_quantiles_is_that_of_their_distribution() -> None:
+    found = QuantilePrediction(ASKED_LEVELS, np.tile(stats.norm.ppf(ASKED_LEVELS)[:, None], (1, 7)))
+    y = np.array([-9.0, -2.0, -0.5, 0.0, 1.0, 2.2, 9.0])
+    assert found.pit(y) == pytest.approx(stats.norm.cdf(y), abs=0.003)
+    assert np.all(np.diff(found.pit(y)) > 0.0)
+
+
+def test_pit_in_a_run_of_equal_quantiles_is_the_middle() -> None:
+    found = QuantilePrediction([0.2, 0.4, 0.6, 0.8], np.array([[0.0], [1.0], [1.0], [2.0]]))
+    assert found.pit([1.0]) == pytest.approx([0.5])

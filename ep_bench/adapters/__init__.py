@@ -6,7 +6,7 @@ a class. The class needs ``fit(X, y)`` and one of the following; the first avail
 1. ``predict_dist(X)`` returning an ``ep_bench.Predictive`` or a distribution as described below;
 2. ``pred_dist(X)`` as in NGBoost: a distribution with a scipy distribution as ``dist``;
 3. ``predict_proba(X)`` as in skpro: a distribution of shape (N, 1);
-4. ``predict(X, return_std=True)`` as in scikit-learn: Gaussians;
+4. ``predict(X, return_std=True)`` as in scikit-learn: Gaussians; ``predict(X, **kwargs)`` is asked in this way too;
 5. ``predict_quantiles(X, levels)``, ``predict(X, quantiles=levels)`` or skpro's ``predict_interval(X, coverage=...)``;
 6. ``predict(X)``: points.
 
@@ -26,7 +26,7 @@ log-likelihood.
 """
 
 from ep_bench.adapters.best_prediction import preload, tuning_scores
-from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model, problems
+from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model, missing_prediction, problems
 from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
 
@@ -39,6 +39,7 @@ __all__ = [
     "build_model",
     "files",
     "is_target",
+    "missing_prediction",
     "names_a_file",
     "parameters",
     "preload",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,9 +119,12 @@ def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
 def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
     """Call ``predict(X, return_std=True)`` as for Gaussian models of scikit-learn."""
     ask = bound_method(model, "predict")
-    if ask is None or not accepts(ask, "return_std"):
+    if ask is None:
         return None
-    found = ask(X, return_std=True)
+    if accepts(ask, "return_std"):
+        found = ask(X, return_std=True)
+    elif (found := _pair_by_any_keyword(ask, X)) is None:
+        return None
     if not isinstance(found, tuple | list) or len(found) != 2:
         kind = type(found).__name__
         raise ValueError(f"predict(X, return_std=True) returned {kind}, expected means and standard deviations")
@@ -129,6 +132,17 @@ def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
     if np.any(std < 0.0):
         raise ValueError(f"predict returned a negative standard deviation, {std.min():g}")
     return Predictive.gaussian(mean, std**2)
+
+
+def _pair_by_any_keyword(ask: Callable[..., Any], X: Any) -> tuple[Any, Any] | None:
+    """Return the pair that ``predict(X, **kwargs)`` returns for ``return_std=True``, None if it does not know this."""
+    if not _takes_any_keyword(ask):
+        return None
+    try:
+        found = ask(X, return_std=True)
+    except Exception:  # noqa: BLE001 - what receives the keyword refuses it; other errors occur again without it
+        return None
+    return found if isinstance(found, tuple) and len(found) == 2 else None
 
 
 def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
@@ -225,6 +239,11 @@ def _vector(values: Any, n: int, what: str) -> Array:
     return vector
 
 
+def can_predict(model: Any) -> bool:
+    """Return whether a model, or its class, has a prediction method."""
+    return any(bound_method(model, name) for name in PREDICTION_METHODS)
+
+
 def bound_method(model: Any, name: str) -> Callable[..., Any] | None:
     """Return a method of a model, or None; attributes of NGBoost objects may be None."""
     found = getattr(model, name, None)
@@ -233,10 +252,18 @@ def bound_method(model: Any, name: str) -> Callable[..., Any] | None:
 
 def accepts(method: Callable[..., Any], name: str) -> bool:
     """Return whether the signature of a method has a parameter of this name."""
+    return name in _parameters(method)
+
+
+def _takes_any_keyword(method: Callable[..., Any]) -> bool:
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in _parameters(method).values())
+
+
+def _parameters(method: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        return name in inspect.signature(method).parameters
+        return inspect.signature(method).parameters
     except (TypeError, ValueError):  # there is no signature
-        return False
+        return {}
 
 
 def _is_skpro(model: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ep_bench.adapters.best_prediction import PREDICTION_METHODS, can_predict
 from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve, resolve_for_use
 from ep_bench.errors import OptionProblem, UserError
 
@@ -23,6 +24,19 @@ def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[Optio
         yield OptionProblem((STANDARDIZE,), "wrong type", standardize, "true or false")
     own = {key: value for key, value in options.items() if key != STANDARDIZE}
     yield from _option_problems(use, own, base, (), extra=(STANDARDIZE,))
+
+
+def missing_prediction(use: str, options: Mapping[str, Any], base: Path) -> Iterator[OptionProblem]:
+    """Yield the problem of a target that has no prediction method, neither the class nor an instance."""
+    if can_predict(resolve(use, base)):
+        return
+    try:
+        model = build_model(use, options, base)
+    except Exception:  # noqa: BLE001 - the class accepts no instance without data
+        model = None
+    if not can_predict(model):
+        allowed = f"a class with fit and one of {', '.join(PREDICTION_METHODS)}"
+        yield OptionProblem(("use",), "has no method for predictions", use, allowed)
 
 
 def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | None = None) -> Any:

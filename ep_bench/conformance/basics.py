@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.adapters.best_prediction import PREDICTION_METHODS
+from ep_bench.adapters.best_prediction import PREDICTION_METHODS, can_predict
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import example, ordinary
 from ep_bench.conformance.method_under_test import SEED, Answer, MethodUnderTest
@@ -20,7 +20,7 @@ SAME = 1e-6  # largest rounding error, in standard deviations of the targets
 def builds(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that the instance can predict."""
     model = subject.model(subject.new())
-    if not any(callable(getattr(model, name, None)) for name in PREDICTION_METHODS):
+    if not can_predict(model):
         yield Finding(
             f"{type(model).__name__} has none of {', '.join(PREDICTION_METHODS)}",
             "predict(X, return_std=True), or predict_dist(X) returning an ep_bench.Predictive",

@@ -119,14 +119,12 @@ class Experiment:
     @property
     def tables(self) -> Callable[[ExperimentResults], list[Table]]:
         """Function that makes the tables before the summary."""
-        function: Callable[[ExperimentResults], list[Table]] = getattr(self._load("figure"), "tables", _no_tables)
-        return function
+        return getattr(self._load("figure"), "tables", lambda _: [])
 
     @property
     def claims(self) -> Callable[[ExperimentResults], list[Claim]]:
         """Function that returns the statements that the report opens with."""
-        function: Callable[[ExperimentResults], list[Claim]] = getattr(self._load("figure"), "claims", _no_claims)
-        return function
+        return getattr(self._load("figure"), "claims", lambda _: [])
 
     @property
     def cells(self) -> Callable[[ExperimentResults], list[Row]] | None:
@@ -156,11 +154,3 @@ def by_method(rows: Sequence[SummaryRow], column: str, **where: str) -> dict[str
 def in_words(numbers: Mapping[str, float]) -> str:
     """Return numbers by method in words."""
     return "; ".join(f"{name}: {value:.3g}" for name, value in numbers.items())
-
-
-def _no_claims(results: ExperimentResults) -> list[Claim]:  # noqa: ARG001
-    return []
-
-
-def _no_tables(results: ExperimentResults) -> list[Table]:  # noqa: ARG001
-    return []

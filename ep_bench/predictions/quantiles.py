@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ep_bench.predictions.mixture import real_array, require_probability
 from ep_bench.types import Array
@@ -87,6 +87,27 @@ class QuantilePrediction:
             return np.asarray(self.values[left])
         weight = (p - self.levels[left]) / (self.levels[right] - self.levels[left])
         return np.asarray((1.0 - weight) * self.values[left] + weight * self.values[right])
+
+    def pit(self, y: ArrayLike) -> Array:
+        """Return the probabilities (N,) below the targets y (N,), interpolated linearly between the levels.
+
+        Beyond the outermost quantiles it is the middle of the remaining probability; in a run of equal quantiles, that
+        of the run.
+        """
+        targets = np.asarray(y, dtype=np.float64)
+        ends = self._below(targets, self.values < targets), self._below(targets, self.values <= targets)
+        return np.asarray(0.5 * (ends[0] + ends[1]))
+
+    def _below(self, y: Array, is_below: NDArray[np.bool_]) -> Array:
+        """Return the interpolated probabilities (N,) between the last quantile below y and the next one."""
+        count, columns = is_below.sum(axis=0), np.arange(len(self))
+        right = np.clip(count, 1, max(1, len(self.levels) - 1)) if len(self.levels) > 1 else np.zeros_like(count)
+        left = np.maximum(right - 1, 0)
+        low, high = self.values[left, columns], self.values[right, columns]
+        part = np.divide(y - low, high - low, out=np.zeros(len(self)), where=high > low)
+        inside = self.levels[left] + np.clip(part, 0.0, 1.0) * (self.levels[right] - self.levels[left])
+        tails = [0.5 * self.levels[0], 0.5 * (1.0 + self.levels[-1])]
+        return np.select([count == 0, count == len(self.levels)], tails, inside)
 
     def _neighbours(self, p: float) -> tuple[int, int] | None:
         """Return the indices of the levels around p: one index twice if p is a level, None if they are not close."""

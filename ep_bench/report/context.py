@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from ep_bench.convergence import DAGGER
@@ -16,7 +17,7 @@ from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.published_checks import merged_check
-from ep_bench.report.scores import MORE, Score, main_scores
+from ep_bench.report.scores import BY_NAME, MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
 
@@ -113,14 +114,21 @@ class ReportContext:
 
     @cached_property
     def boards(self) -> dict[tuple[str, str], Leaderboard]:
-        """Return the leaderboard of each score and group of data sets, those of log-likelihoods first."""
+        """Return the leaderboard of each score and group of data sets, the first score first.
+
+        That is the log-likelihood or, if a method has the CRPS but no density, the CRPS.
+        """
         from ep_bench.report.sections.leaderboard import leaderboard
 
-        tables = sorted((one.table for one in self.scores), key=lambda table: table.score.source != "ll")
-        tables.sort(key=lambda table: table.score.task == "classification")
+        tables = {one.score.name: one.table for one in self.scores}
+        whole = {name: set(np.array(table.methods)[table.complete.any(axis=0)]) for name, table in tables.items()}
+        dense = set(summary.pivot(self.merged, BY_NAME["ll"]).columns)
+        first = "crps" if whole.get("crps", set()) - dense else "ll"
+        ordered = sorted(tables.values(), key=lambda table: table.score.source != first)
+        ordered.sort(key=lambda table: table.score.task == "classification")
         return {
             (table.score.name, group): leaderboard(self.merged, table, sets=sets)
-            for table in tables
+            for table in ordered
             if table.score.better
             for group, sets in self.set_groups.items()
             if set(sets) & set(table.datasets)
@@ -128,7 +136,7 @@ class ReportContext:
 
     @property
     def leaderboards(self) -> list[Leaderboard]:
-        """Return the leaderboard of each score on all data sets, that of the log-likelihood first."""
+        """Return the leaderboard of each score on all data sets, that of the first score first."""
         return [board for (_, group), board in self.boards.items() if group == "all"]
 
     @cached_property

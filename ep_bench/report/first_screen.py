@@ -115,7 +115,7 @@ def _parts(table: ScoreTable) -> Array:
 
 def _heat_entry(table: ScoreTable, i: int, j: int, places: int, part: float) -> Item:
     if not table.n[i, j]:
-        return item("–", "") | {"dataset": table.datasets[i]}
+        return item("–", "", small=formats.absence(table, i, j)) | {"dataset": table.datasets[i]}
     mark = " ≈" if table.equal[i, j] else ""
     text, best = formats.number(table.mean[i, j], places) + mark, bool(table.is_best[i, j])
     if math.isnan(part):
@@ -156,6 +156,9 @@ def _sets_left_out(table: ScoreTable, board: Leaderboard) -> Iterator[str]:
 def _why_not_ranked(table: ScoreTable, board: Leaderboard, method: str) -> str:
     """Return the ranked data sets on which a method lacks splits or the score, in one sentence."""
     j, lacking = table.methods.index(method), []
+    rows = [table.datasets.index(name) for name in board.datasets]
+    if reason := {formats.absence(table, i, j) for i in rows} - {""}:
+        return f"{method} is not ranked: {reason.pop()}."
     for name in board.datasets:
         i = table.datasets.index(name)
         if not table.complete[i, j]:

@@ -62,6 +62,13 @@ def shortfall(table: ScoreTable, i: int, j: int) -> str:
     return f"{n} of {plan} splits" + " with this score" * bool(table.without[i, j])
 
 
+def absence(table: ScoreTable, i: int, j: int) -> str:
+    """Return why no split of a finished entry has the score, in words; empty if some have it, or none is finished."""
+    if table.n[i, j] or not table.without[i, j] or table.without[i, j] < table.planned[i, j]:
+        return ""
+    return "no density" if table.score.name.startswith("ll") else "no such score"
+
+
 def is_incomplete(table: ScoreTable, i: int, j: int) -> bool:
     """Return whether an entry has a mean over some of the planned splits only."""
     return bool(table.n[i, j] and not table.complete[i, j])

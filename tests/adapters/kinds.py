@@ -43,6 +43,32 @@ class Keywords(Line):
         return self.line(X)
 
 
+class Forwards(Line):
+    """Passes all keywords on."""
+
+    def predict(self, X: Any, **keywords: Any) -> Any:
+        return Deviation.predict(self, X, **keywords)  # type: ignore[arg-type]
+
+
+class Refuses(Line):
+    """Passes all keywords on to what does not know them."""
+
+    def predict(self, X: Any, **keywords: Any) -> Any:
+        return self.line(X, **keywords)
+
+
+class NoPrediction:
+    def fit(self, X: Any, y: Any) -> None:
+        """Do nothing."""
+
+
+class OnInstances(NoPrediction):
+    """Has a method for predictions as an attribute of each instance."""
+
+    def __init__(self) -> None:
+        self.predict = lambda X: np.zeros(len(X))
+
+
 class Mixture(Line):
     def predict_dist(self, X: Any) -> Predictive:
         mean, variance = self.line(X), np.full(len(X), self.scale**2)

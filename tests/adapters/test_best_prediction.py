@@ -128,7 +128,7 @@ def test_intervals_are_quantiles(standardize: bool) -> None:
 
 
 @RESCALED
-@pytest.mark.parametrize("name", ["Points", "Keywords", "OddInterval"])
+@pytest.mark.parametrize("name", ["Points", "Keywords", "Refuses", "OddInterval"])
 def test_points(name: str, standardize: bool) -> None:
     found = ask(name, standardize=standardize)
     assert isinstance(found, PointPrediction)
@@ -137,10 +137,15 @@ def test_points(name: str, standardize: bool) -> None:
 
 
 @RESCALED
-def test_gaussians_and_mixtures(standardize: bool) -> None:
-    found = ask("Deviation", standardize=standardize)
+@pytest.mark.parametrize("name", ["Deviation", "Forwards"])
+def test_a_standard_deviation_is_that_of_a_gaussian(name: str, standardize: bool) -> None:
+    found = ask(name, standardize=standardize)
     np.testing.assert_allclose(found.std(), SCALE)
     assert not missing_density(found)
+
+
+@RESCALED
+def test_mixtures(standardize: bool) -> None:
     assert isinstance(ask("Mixture", standardize=standardize), Predictive)
 
 

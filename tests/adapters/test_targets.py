@@ -31,6 +31,15 @@ def test_a_class_without_fit_is_refused(tmp_path: Path) -> None:
         read(tmp_path, "collections:OrderedDict")
 
 
+def test_a_class_without_predictions_is_refused(tmp_path: Path) -> None:
+    missing = (
+        r"s\.yaml:4: methods\[0\]\.use: has no method for predictions; found '.*'; allowed: .* predict_dist, .*predict,"
+    )
+    with pytest.raises(UserError, match=missing):
+        read(tmp_path, f"{KINDS}NoPrediction")
+    assert read(tmp_path, f"{KINDS}OnInstances").methods
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

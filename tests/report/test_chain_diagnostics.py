@@ -217,6 +217,3 @@ def test_no_words_overlap(count, scale, level, no_overlap):
     ]
     (picture,) = chain_figures.several("hmc", found)
     no_overlap(picture.figure)
-
-
-# Pages

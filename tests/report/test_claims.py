@@ -32,6 +32,12 @@ def won(threshold, first="a", second="b", datasets=NINE):
     )  # fmt: skip
 
 
+def ratio(threshold, limit="at least"):
+    return TimeRatio(
+        **PLACE, statistic="ratio of times", first="a", second="b", limit=limit, datasets=NINE, threshold=threshold
+    )
+
+
 def with_gaps(**gaps):
     """Return a change of rows: on each data set, a is better than b by a gap, up to noise of 0.1."""
     noise = np.random.default_rng(0).normal(0.0, 0.1, 100)
@@ -101,7 +107,7 @@ def test_ratios_of_times(results, threshold, noise, verdict):
         seconds = 4.0 * factors[row["split"]] if row["method"] == "a" else 1.0
         return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
 
-    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold)
+    claim = ratio(threshold)
     row = results(claim, change)
     assert row["verdict"] == verdict
     assert row["found"].startswith("a / b ")
@@ -113,9 +119,7 @@ def test_a_ratio_of_at_most_is_not_reversed(results, threshold, verdict):
     def change(row):
         return {**row, "fit_seconds": 4.0 if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
 
-    claim = TimeRatio(
-        **PLACE, statistic="ratio of times", first="a", second="b", limit="at most", datasets=NINE, threshold=threshold
-    )
+    claim = ratio(threshold, "at most")
     row = results(claim, change)
     assert (row["verdict"], row["reason"]) == (verdict, "")
     assert row["found"] == f"a / b 4 to 4 on 3 of 3 data sets (CPU times); claimed: at most {threshold}"
@@ -127,7 +131,7 @@ def test_times_of_one_run_are_compared(tmp_path, make_study):
 
     alone = make_study(tmp_path / "first", ["a"], NINE, 5, change=seconds(9.0))
     both = make_study(tmp_path / "second", ["a", "b"], NINE, 5, change=seconds(2.0))
-    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=3.0)
+    claim = ratio(3.0)
     for folders in ([alone, both], [both, alone]):
         (row,) = claim_verdicts(merge(folders), [claim])
         assert row["verdict"] == "does not hold"
@@ -135,7 +139,7 @@ def test_times_of_one_run_are_compared(tmp_path, make_study):
 
 
 def test_one_common_split_has_no_error_and_decides_nothing(results):
-    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=1e-6)
+    claim = ratio(1e-6)
     row = results(claim, lambda row: row, splits=1)
     assert (row["verdict"], row["reason"]) == ("not decided", "fewer than two common splits")
 
@@ -159,7 +163,7 @@ def test_the_time_of_an_unconverged_fit_is_a_lower_limit(results, method, stoppe
         seconds = early_seconds if early else 4.0 if row["method"] == "a" else 1.0
         return {**row, "fit_seconds": seconds, "predict_seconds": 0.0, "r_hat": 1.06 if early else None}
 
-    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=3.0)
+    claim = ratio(3.0)
     row = results(claim, change)
     assert row["verdict"] == verdict
 
@@ -173,9 +177,7 @@ def test_long_unconverged_fits_refute_a_ratio_of_at_most(results, seconds, verdi
         own = 1.0 if row["method"] == "b" else seconds if early else 4.0
         return {**row, "fit_seconds": own, "predict_seconds": 0.0, "r_hat": 1.06 if early else None}
 
-    claim = TimeRatio(
-        **PLACE, statistic="ratio of times", first="a", second="b", limit="at most", datasets=NINE, threshold=6.0
-    )
+    claim = ratio(6.0, "at most")
     assert results(claim, change)["verdict"] == verdict
 
 
@@ -185,10 +187,7 @@ def test_the_error_of_a_ratio_is_a_t_interval(results):
         return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
 
     def verdict(threshold, name):  # mean log ratio 0.2, interval ± 4.303 · 0.1 / √3 = 0.248
-        claim = TimeRatio(
-            **PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold
-        )
-        return results(claim, change, name, splits=3)["verdict"]
+        return results(ratio(threshold), change, name, splits=3)["verdict"]
 
     assert [verdict(np.exp(x), f"s{x}") for x in (-0.05, -0.04, 0.44, 0.45)] == [
         "holds", "not decided", "not decided", "does not hold"

@@ -14,8 +14,9 @@ from ep_bench import published, report
 from ep_bench.cli.output.check import check_folders
 from ep_bench.cli.output.compare import compare_folders
 from ep_bench.cli.output.study import status_items
-from ep_bench.report import merge, pairwise, summary
+from ep_bench.report import first_screen, merge, pairwise, summary
 from ep_bench.report import score_table_formats as tables
+from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import missing_cells
 from ep_bench.results import store
@@ -89,6 +90,15 @@ def test_ranks_name_unranked_methods_and_keep_the_blocks(folder: Path, written: 
     full, _ = summary.ranked_score(merged, BY_NAME["rmse"]).rankings
     assert full.left_out == ()
     assert "Not ranked because they are not complete on all of these data sets: line, forest." in written["report.html"]
+
+
+def test_the_page_says_that_there_is_no_density(folder: Path, written: dict[str, str]) -> None:
+    assert "no density" in written["report.html"]
+    assert "without this score" not in written["report.html"]
+    report_of = ReportContext(merge.merge([folder]))
+    assert report_of.leaderboards[0].score.name == "crps"  # forest has no density
+    view = next(one for one in first_screen.views(report_of) if one.board.score.name == "ll")
+    assert {"line is not ranked: no density.", "forest is not ranked: no density."} <= set(view.excluded)
 
 
 def test_pairs_are_those_with_the_score(folder: Path, written: dict[str, str]) -> None:

@@ -117,7 +117,7 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
         formats.cell(table, i, j, decimals) or "–",
         float(table.mean[i, j]) if table.complete[i, j] else "",
         strong=bool(table.is_best[i, j]),
-        small=formats.shortfall(table, i, j),
+        small=formats.shortfall(table, i, j) or formats.absence(table, i, j),
         kind="number faint" if formats.is_incomplete(table, i, j) else "number",
     )
 
