@@ -2,6 +2,7 @@
 
 from ep_bench.data.cards import Card
 from ep_bench.data.cards import card_names as names
+from ep_bench.data.checking import check_file
 from ep_bench.data.embedded import true_function
 from ep_bench.data.fetching import Fetched, fetch
 from ep_bench.data.locations import cache_folder, data_folder, find_file, location
@@ -18,6 +19,7 @@ __all__ = [
     "Verified",
     "cache_folder",
     "card",
+    "check_file",
     "check_scheme",
     "data_folder",
     "describe",

@@ -158,7 +158,8 @@ class _Cells:
 
     def kind(self) -> Kind:
         """Return what most cells are that have a value."""
-        filled = [cell for cell in self._counts if cell not in self.missing()]
+        is_missing = self.missing()
+        filled = [cell for cell in self._counts if cell not in is_missing]
         numbers = {cell for cell in filled if self.number_of[cell] is not None or _has_comma(cell)}
         dates = _dates({cell: self.text[cell] for cell in filled if cell not in numbers})
         count = self._count

@@ -69,6 +69,29 @@ def data_verify(names: tuple[str, ...]) -> int:
     return EXIT_USAGE if wrong or {"changed", "card"} & {state for _, state, _ in found} else 0
 
 
+@data.command("check")
+@click.argument("file")
+@click.option("--target", required=True, metavar="COLUMN", help="Column to predict.")
+@click.option("--task", type=click.Choice(["regression", "classification"]), default="regression", show_default=True)
+def data_check(file: str, target: str, task: Any) -> int:
+    """Print the columns of a CSV file, and the data entry of a study for it. Exits with status 2 if faults remain.
+
+    The entry has a choice for missing values, categories and dates. An identifier, which has one value per row, is no
+    useful input.
+    """
+    from ep_bench import data as package
+    from ep_bench.cli.output.text import Columns, error_items
+    from ep_bench.errors import joined
+
+    found = package.check_file(file, target, task)
+    echo([Columns(found.columns, drop=[]), f"{found.rows} rows, {found.repeated} of them repeat an earlier one"])
+    echo(["datasets:", f"  - {found.entry}"])
+    if not found.faults:
+        return 0
+    echo(error_items(joined(found.faults)), err=True)
+    return EXIT_USAGE
+
+
 def dataset_table(cards: Iterable[Card]) -> Columns:
     """Return one row per data set: those of the cards, and those of plugins."""
     from ep_bench import data as package
