@@ -412,7 +412,7 @@ def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) 
         "inputs; paper applies to naval only"
     )
     assert (error.found, error.choices) == ("paper", "zero")
-    (tmp_path / "mine.csv").write_text("x,y\n1,2\n3,oops\n")
+    (tmp_path / "mine.csv").write_text("x,y\n1,2\n3,oops\n" + "".join(f"{i},{i * i}\n" for i in range(10)))
     with pytest.raises(UserError) as caught:
         plan_of(tmp_path, STUDY.replace("friedman1]", "{name: mine, csv: mine.csv, target: y}]"))
     assert caught.value.where == f"{tmp_path / 'study.yaml'}:3"
