@@ -19,6 +19,7 @@ from ep_bench.types import Array, DatasetRef, Preparation
 
 MINIMUM_ROWS = 10
 DELIMITERS = ",\t;| "
+BLOCK = 500  # lines that are moved to columns together
 SHOWN = 20  # largest number of faults in a message
 
 
@@ -234,17 +235,16 @@ def _table(layout: _Layout) -> Array | None:
 
 def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column, Array, list[UserError]]:
     """Return the inputs, the target and its values (n,), and the fault of lines of another length."""
-    rows, numbers, faults = _rows(layout)
-    if faults and len(rows) < MINIMUM_ROWS:
+    every, numbers, faults = _rows(layout)
+    if faults and len(numbers) < MINIMUM_ROWS:
         raise faults[0]
-    if not rows:
+    if not numbers:
         raise UserError("there is a header but no data", where=str(layout.path))
 
     def place(row: int) -> str:
         return f"{layout.path}:{numbers[row]}"
 
-    cells = dict(zip(layout.columns, zip(*rows, strict=True), strict=True))
-    del rows
+    cells = dict(zip(layout.columns, every, strict=True))
     name = layout.columns[layout.target]
     of_target = cells.pop(name)
     if ref.task == "classification":
@@ -257,7 +257,11 @@ def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column,
 
 
 def _rows(layout: _Layout) -> tuple[list[list[str]], list[int], list[UserError]]:
-    """Return the fields of the lines after the header, the numbers of these lines, and the fault of other lengths."""
+    """Return the fields of each column below the header, their line numbers, and the fault of lines of other lengths.
+
+    Few lists of a line exist at a time: the garbage collector would look at all of them again and again.
+    """
+    columns: list[list[str]] = [[] for _ in layout.columns]
     rows: list[list[str]] = []
     numbers: list[int] = []
     other: list[tuple[int, int]] = []
@@ -270,12 +274,22 @@ def _rows(layout: _Layout) -> tuple[list[list[str]], list[int], list[UserError]]
             numbers.append(line)
         else:
             other.append((line, len(fields)))
+        if len(rows) == BLOCK:
+            _move(rows, columns)
+    _move(rows, columns)
     if not other:
-        return rows, numbers, []
+        return columns, numbers, []
     line, count = other[0]
     more = f"; so do not fit {len(other)} lines" if len(other) > 1 else ""
     problem = f"the line has {count} fields, but the header has {size}{more}"
-    return rows, numbers, [UserError(problem, where=f"{layout.path}:{line}")]
+    return columns, numbers, [UserError(problem, where=f"{layout.path}:{line}")]
+
+
+def _move(rows: list[list[str]], columns: list[list[str]]) -> None:
+    """Append the fields of rows to the columns, and empty the rows."""
+    for column, fields in zip(columns, zip(*rows, strict=True), strict=bool(rows)):
+        column.extend(fields)
+    rows.clear()
 
 
 def _faults(layout: _Layout, inputs: list[Column], target: Column) -> Iterator[UserError]:
