@@ -195,3 +195,30 @@ def test_recalibrated_cells_run_for_own_and_external_methods_and_with_a_search(t
     assert list(rows.status) == ["ok"] * 3, list(rows.reason)
     assert rows.ll.notna().all() == (kind == "isotonic")
     assert rows.coverage90.between(0.6, 1.0).all()
+
+
+@pytest.mark.parametrize("kind", ["isotonic", "conformal"])
+def test_test_targets_calibrate_nothing(tmp_path: Path, kind: str) -> None:
+    """Wider errors at the test points alone change no width of an interval."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=100)
+    y = X + 0.1 * rng.normal(size=100)
+    _, test = ep_bench.standard_split(100, 0)
+    widths = []
+    for name, change in (("a", 0.0), ("b", 5.0)):
+        y[test] += change
+        lines = "".join(f"{one},{other}\n" for one, other in zip(X, y, strict=True))
+        (tmp_path / f"{name}.csv").write_text("x,y\n" + lines)
+        rows = ep_bench.run(
+            {
+                "study": name,
+                "datasets": [{"name": "mine", "csv": str(tmp_path / f"{name}.csv"), "target": "y"}],
+                "splits": {"count": 1},
+                "methods": [{"use": "sklearn.linear_model:BayesianRidge", "recalibrate": kind}],
+            },
+            results=tmp_path / "results",
+        )
+        assert list(rows.status) == ["ok"], list(rows.reason)
+        widths.append((rows.width90[0], rows.rmse[0]))
+    assert widths[0][0] == widths[1][0]
+    assert widths[1][1] > 4.0 > widths[0][1]

@@ -198,7 +198,7 @@ def tuning_scores(model: Any, task: Task) -> tuple[str, ...]:
     if task == "classification":
         return ("ll", "error_rate") if is_open else ("error_rate",)
     point = bound_method(model, "predict")
-    if is_open or (point and accepts(point, "return_std")):
+    if is_open or (point and (accepts(point, "return_std") or _takes_any_keyword(point))):
         return ("ll", "rmse", "crps", "pinball")
     if bound_method(model, "predict_quantiles") or (point and accepts(point, "quantiles")):
         return ("rmse", "crps", "pinball")

@@ -5,7 +5,8 @@ committed. ``results.csv`` has one row per cell. ``study.lock.json`` is the plan
 the checksum and the provenance of each row. These two are sufficient to resume in a fresh clone; ``curves`` adds the
 data of figures. A cell file contains a checksum of its content, so that a damaged file is detected.
 
-``run`` alone writes to a folder.
+``run`` alone writes to a folder. Rows that leave ``results.csv`` because the study has changed, and have no cell file,
+are appended to ``superseded.csv``.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ __all__ = [
     "FORMAT",
     "LOCK",
     "RESULTS",
+    "SUPERSEDED",
     "FinishedRows",
     "Origin",
     "Row",
@@ -92,7 +94,7 @@ __all__ = [
     "write_rows",
 ]  # fmt: skip
 
-RESULTS = "results.csv"
+RESULTS, SUPERSEDED = "results.csv", "superseded.csv"
 DAMAGED = "results.damaged.csv"  # copy of a table with rows that do not match their checksums
 _MAX_NAMED = 5  # suspect rows named in a message
 _UNKNOWN = Origin("", None, "", {})
@@ -230,10 +232,20 @@ def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
     rows = current_rows(folder, lock, finished.rows)
     if lock.get("groups"):
         planned = {cell["cell"] for cell in lock_cells(lock)}
+        _keep_superseded(folder, planned)
         plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
         write_lock(folder, plan | finished.lock_entries(planned))
         write_rows(folder / RESULTS, rows)
     return rows
+
+
+def _keep_superseded(folder: Path, planned: AbstractSet[str]) -> None:
+    """Append rows that are not planned any more, and have no cell file, to ``superseded.csv``."""
+    dropped = {row["cell"]: row for row in read_table(folder / RESULTS)[0] if row["cell"] not in planned}
+    left = dropped.keys() - stamps(folder).keys()
+    if left:
+        kept = {row["cell"]: row for row in read_table(folder / SUPERSEDED)[0]}
+        write_rows(folder / SUPERSEDED, (kept | {key: dropped[key] for key in left}).values())
 
 
 def keep_damaged_table(folder: Path, finished: FinishedRows) -> None:

@@ -233,3 +233,11 @@ def test_the_standard_deviation_of_a_transformed_target_is_not_used() -> None:
         answer = found.predict_dist(X)
     assert isinstance(answer, PointPrediction)
     np.testing.assert_allclose(answer.mean(), found.model.predict(X))
+
+
+def test_any_keyword_may_give_a_density_to_a_search() -> None:
+    class AnyKeyword:
+        def predict(self, X, **keywords):
+            return X
+
+    assert "ll" in adapters.tuning_scores(AnyKeyword(), "regression")

@@ -118,13 +118,18 @@ def test_export_joins_cell_files_with_committed_rows(tmp_path: Path) -> None:
     assert [row["cell"] for row in store.read_rows(tmp_path / "results.csv")] == ["a" * 16, "b" * 16]
 
 
-def test_rows_that_leave_the_study_return_if_they_have_a_cell_file(tmp_path: Path) -> None:
-    keys = ["a" * 16, "b" * 16]
+def test_rows_that_leave_the_study_are_archived_unless_they_have_a_cell_file(tmp_path: Path) -> None:
+    """The archive grows and is never read."""
+    keys = ["a" * 16, "b" * 16, "c" * 16]
     store.write_rows(tmp_path / "results.csv", [record(key).row for key in keys])
     store.write_record(tmp_path, record(keys[1]))
-    for plan, kept in ((["c" * 16], []), (keys, keys[1:])):
-        store.write_lock(tmp_path, lock(*plan) | checksums(*keys))
-        assert [row["cell"] for row in store.export(tmp_path)] == kept
+    for plan, archived in ((keys[2], keys[:1]), ("d" * 16, [keys[0], keys[2]])):
+        store.write_lock(tmp_path, lock(plan) | checksums(*keys))
+        store.export(tmp_path)
+        assert [row["cell"] for row in store.read_rows(tmp_path / store.SUPERSEDED)] == archived
+    assert store.finished_rows(tmp_path).rows.keys() == {keys[1]}
+    store.write_lock(tmp_path, lock(*keys[:2]))
+    assert [row["cell"] for row in store.export(tmp_path)] == [keys[1]]
 
 
 def test_a_cell_file_has_priority_over_an_older_row(tmp_path: Path) -> None:

@@ -82,11 +82,9 @@ def _origins(study: store.StudyResults) -> Iterator[Table]:
 
 
 def _options(entry: Mapping[str, Any]) -> str:
-    """Return the options of a study's entry, followed by its tuning."""
-    tune = entry.get("tune")
-    return "; ".join(
-        part for part in (_words(entry.get("options", "")), f"tune: {_inner(tune)}" if tune else "") if part
-    )
+    """Return the options of a study's entry, followed by its tuning and recalibration."""
+    further = [f"{key}: {_inner(entry[key])}" for key in ("tune", "recalibrate") if entry.get(key)]
+    return "; ".join(filter(None, [_words(entry.get("options", "")), *further]))
 
 
 def _long(text: str) -> dict[str, Any]:
