@@ -4,6 +4,7 @@ Two random cells of each method and data set are computed again, unless the meth
 or took more than 20 seconds. Differences are in standard deviations of the score over the splits.
 
     OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=haswell NUMBA_CACHE_DIR=build/kernels \\
+        GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F \\
         python -m benchmarks.other_processor docs/figures/other-processor.csv
 """
 

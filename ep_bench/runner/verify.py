@@ -36,8 +36,9 @@ LAYERS = 3
 # largest that benchmarks/other_processor.py measures is 2e-5.
 STABLE = 1e-3
 # Options with which a stable method is not: another processor changes log-likelihoods of factorial variational Bayes by
-# up to 0.006 of these standard deviations, and that of black-box alpha on split 9 of boston by 0.05.
-UNSTABLE = (("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0))
+# up to 0.006 of these standard deviations, that of black-box alpha on split 9 of boston by 0.05, and those of networks
+# whose noise depends on the input by 0.9, with another ``exp`` of the C library.
+UNSTABLE = (("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"))
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
