@@ -71,6 +71,7 @@ class DatasetRef:
     constant_inputs: Literal["zero", "paper"] = "zero"
     irrelevant_inputs: int = 0
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
+    drop_rows: Literal["none", "suspect"] = "none"
     task: Task = "regression"
     missing: Policy = "error"  # or median, most_frequent, keep
     categories: Policy = "error"  # or onehot, ordinal
@@ -144,6 +145,8 @@ class Dataset:
     preparation : tuple of Preparation
         Of a user's file, one per input, if an input has missing values (NaN) or categories (indices of their sorted
         names).
+    dropped : tuple of int
+        Data points that are left out of training and test data; the splits are otherwise those of all N.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Dataset:
     constants: Mapping[int, float] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     preparation: tuple[Preparation, ...] = ()
+    dropped: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

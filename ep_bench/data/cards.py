@@ -53,6 +53,7 @@ class Card(BaseModel):
     header: bool = False
     input_columns: tuple[int, ...] = ()  # for the layout ``classes``; if empty all columns except the target
     target_column: int | None = None
+    suspect_rows: tuple[int, ...] = ()  # data points that are probably wrong, see `oddities`
     classes: dict[str, str] = Field(default_factory=dict)  # label in the file -> name
     sha256: str | None = None
     bytes: int | None = None  # size of the original file

@@ -33,6 +33,7 @@ def load_dataset(
     constant_inputs: Literal["zero", "paper"] = "zero",
     irrelevant_inputs: int = 0,
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none",
+    drop_rows: Literal["none", "suspect"] = "none",
 ) -> Dataset:
     """Return a data set by its name, in original units.
 
@@ -46,6 +47,8 @@ def load_dataset(
         Number of inputs of uniform noise to append, the same on every call.
     target_transform : str
         ``none``, ``log``, ``square_root`` or ``cube_root`` of the target, applied before splitting and standardisation.
+    drop_rows : str
+        ``none``, or ``suspect``, which leaves the suspect points of the card out of the splits of all points.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def load_dataset(
         that does not apply to the data set.
     """
     plain = DatasetRef(name, name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
-    return load(replace(plain, target_transform=target_transform))
+    return load(replace(plain, target_transform=target_transform, drop_rows=drop_rows))
 
 
 def load(ref: DatasetRef) -> Dataset:
@@ -76,8 +79,7 @@ def load(ref: DatasetRef) -> Dataset:
     if ref.csv is not None:
         return _load(ref, *_stamp(user_csv.require_file(ref.csv)))
     found = card(ref.name)
-    constants_of(ref, found)
-    targets.check_transform(ref, found.task)
+    _check_changes(ref, found)
     if found.embedded:
         return _load(ref, "", 0, 0)
     path = locations.find_file(found)
@@ -104,8 +106,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
             n, d, dataset.checksum, COUNT, task=dataset.task, target_values=few, inputs_with_missing=kept
         )
     found = card(ref.name)
-    constants_of(ref, found)
-    targets.check_transform(ref, found.task)
+    _check_changes(ref, found)
     path = locations.find_file(found)
     checksum = locations.data_checksum(found, path) if path else locations.expected_checksum(found) or ""
     return DatasetInfo(
@@ -127,6 +128,14 @@ def missing(found: Card) -> UserError:
         f"no data file found; {remedy}, or put the file at {found.path} in the folder named by {locations.VARIABLE}",
         where=found.name,
     )
+
+
+def _check_changes(ref: DatasetRef, found: Card) -> None:
+    constants_of(ref, found)
+    targets.check_transform(ref, found.task)
+    if ref.drop_rows == "suspect" and not found.suspect_rows:
+        problem = "the card of the data set names no suspect rows"
+        raise UserError(problem, where=ref.label, field="drop_rows", found=ref.drop_rows, allowed="none")
 
 
 def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
@@ -173,6 +182,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
         constants=constants_of(ref, found),
         classes=classes,
         preparation=preparation,
+        dropped=found.suspect_rows if found and ref.drop_rows == "suspect" else (),
     )
 
 

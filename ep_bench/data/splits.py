@@ -119,7 +119,7 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
 
 
 def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
-    """Return split ``index`` (from 0) of a data set.
+    """Return split ``index`` (from 0) of a data set, without its dropped points.
 
     The indices are in the order drawn for ``standard`` and ``shuffle``, in the order of one permutation for ``kfold``,
     and in the order of the file for ``contiguous``, ``gap`` and ``holdout``. The test data of ``gap`` are the middle
@@ -131,6 +131,15 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     UserError
         A parameter of the scheme is wrong, there are no training or test data, or there is no split of that index.
     """
+    drawn = _drawn_split(scheme, dataset, index)
+    if not dataset.dropped:
+        return drawn
+    train, test = (rows[~np.isin(rows, dataset.dropped)] for rows in (drawn.train, drawn.test))
+    return Split(index, train, test)
+
+
+def _drawn_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
+    """Return a split of all data points."""
     scheme = resolve_scheme(scheme, dataset.card)
     n, d = dataset.X.shape
     check_scheme(scheme, n, dataset.card)

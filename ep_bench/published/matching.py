@@ -11,6 +11,7 @@ from ep_bench.published.values import described_rows
 
 Lock = Mapping[str, Any]  # study.lock.json
 
+OTHER_DATA = ("csv", "target", "altered_file", "drop_rows")  # of a data set that is not the published one
 _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
 
 
@@ -72,10 +73,8 @@ def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
 
 
 def _same_data(number: Mapping[str, Any], label: str, ref: Mapping[str, Any]) -> bool:
-    own_file = ref.get("csv") is not None or ref.get("target") is not None
     if (
-        own_file
-        or ref.get("altered_file")
+        any(ref.get(key) for key in OTHER_DATA)
         or (ref.get("target_transform") or "none") not in number["target_transforms"]
     ):
         return False

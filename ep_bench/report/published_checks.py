@@ -28,6 +28,7 @@ from scipy import stats
 from ep_bench import convergence, published
 from ep_bench.experiments.as_cells import as_cells
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionOk, TimeRatio
+from ep_bench.published.matching import OTHER_DATA
 from ep_bench.report import significance
 from ep_bench.report.merge import MergedStudies, cpu_seconds, independent_draws, merge_studies
 from ep_bench.report.significance import PairedTest
@@ -172,7 +173,7 @@ class _Cells:
                 for column in entry.get("published") or ():
                     named.setdefault(column, []).append(method)
             for label, ref in study.lock.get("datasets", {}).items():
-                if ref.get("csv") is not None or ref.get("target") is not None or ref.get("altered_file"):
+                if any(ref.get(key) for key in OTHER_DATA):
                     continue
                 altered = {key: ref[key] for key in ("irrelevant_inputs", "target_transform") if ref.get(key)}
                 with contextlib.suppress(ValueError):  # a scheme that no claim can name

@@ -227,6 +227,7 @@ class CardEntry(Strict):
     constant_inputs: Literal["zero", "paper"] = "zero"
     irrelevant_inputs: Annotated[int, Field(ge=0, le=10_000)] = 0
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
+    drop_rows: Literal["none", "suspect"] = "none"
 
 
 Missing = Literal["error", "median", "most_frequent", "keep"]

@@ -180,6 +180,7 @@ class _Reader:
         return DatasetRef(
             name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
             irrelevant_inputs=checked.irrelevant_inputs, target_transform=checked.target_transform,
+            drop_rows=checked.drop_rows,
         )  # fmt: skip
 
     def _own_file(self, entry: FileEntry, place: Place) -> DatasetRef | None:

@@ -222,6 +222,17 @@ def test_constant_inputs_of_the_paper_are_for_naval(folders, monkeypatch) -> Non
         data.load_dataset("boston", constant_inputs="none")
 
 
+def test_suspect_rows_are_left_out_of_the_splits_of_all_points() -> None:
+    whole, kept = data.load_dataset("energy"), data.load_dataset("energy", drop_rows="suspect")
+    assert kept.dropped == (271,)
+    for full, part in zip(data.make_splits(SplitScheme(), whole), data.make_splits(SplitScheme(), kept), strict=True):
+        assert part.train.tolist() == [row for row in full.train if row != 271]
+        assert part.test.tolist() == [row for row in full.test if row != 271]
+    for ask in (data.load, data.describe):
+        with pytest.raises(UserError, match=r"boston: drop_rows.*names no suspect rows"):
+            ask(DatasetRef("boston", "boston", drop_rows="suspect"))
+
+
 # Number of inputs (the first columns of the file), the target's column after them, mean and standard deviation of the
 # target, as the source states them.
 UCI = {

@@ -230,6 +230,7 @@ def test_kindred_splits_are_complete_with_the_number_of_the_study_s_own_scheme(c
         {"csv": "/x/boston.csv"},
         {"name": "yacht"},
         {"altered_file": True},
+        {"drop_rows": "suspect"},
     ],
 )
 def test_other_data_are_not_compared(ref):
