@@ -9,11 +9,15 @@ are then such a standard deviation divided by the square root of the number of p
 all folds. Both means use the same observations, so |z| tends to be too small. For one random split, this standard error
 ignores the variation between splits, which the reason states. If we have several splits, our standard error is that
 over splits, and their standard deviation is added to the published standard error.
+
+If the published values of all our splits are known, z is the corrected resampled t of the differences split by split
+(Nadeau and Bengio 2003), which the reason states: both means share the difficulty of the splits.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +26,7 @@ from ep_bench.errors import UserError
 from ep_bench.published.matching import Lock, by_splits, labels, options
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import CellOptions, load_sources
-from ep_bench.published.values import METRICS, described_rows, rows_as_printed, source_names
+from ep_bench.published.values import METRICS, described_rows, place, rows_as_printed, source_names, values_by_split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,9 +183,12 @@ def _compare(
     published = 0.0 if math.isnan(number["stderr"]) else number["stderr"]
     published = math.hypot(published, ours.split_std / math.sqrt(number["n_splits"]))
     width = math.sqrt((ours.stderr if ours.n_ok else 0.0) ** 2 + published**2 + number["unit"] ** 2 / 12.0)
-    z = (ours.mean - number["mean"]) / width
+    paired = _paired(number, cells)
+    z = (ours.mean - number["mean"]) / width if paired is None else paired
     verdict = _verdict(number, ours, z)
     reasons = _reasons(number, ours, lock, method, dataset)
+    if paired is not None:
+        reasons.append("paired, split by split")
     if verdict == "worse":
         reasons = _accepted(number["metric"], lock, method, dataset) + reasons
     return {
@@ -220,6 +227,18 @@ def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Meas
     std = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
     split = std if number["spread"] == "points" and not disjoint else 0.0
     return MeasuredMean(mean, std / math.sqrt(n), n, len(cells) - n, converged, split)
+
+
+def _paired(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the corrected resampled t of the differences, None if the published value of a split is not known."""
+    known = values_by_split().get(place(number), {})
+    scores = [(cell, moments(number["scored_by"], cell).mean) for cell in cells if cell.get("status") == "ok"]
+    scored = [(cell, mean) for cell, mean in scores if math.isfinite(mean)]
+    if len(scored) < 2 or any(int(cell["split"]) not in known for cell, _ in scored):
+        return None
+    gaps = [mean - known[int(cell["split"])] for cell, mean in scored]
+    ratio = statistics.fmean(cell["n_test"] / cell["n_train"] for cell, _ in scored)
+    return statistics.fmean(gaps) / (statistics.stdev(gaps) * math.sqrt(1.0 / len(gaps) + ratio))
 
 
 def _verdict(number: Mapping[str, Any], ours: MeasuredMean, z: float) -> str:

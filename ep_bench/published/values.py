@@ -62,6 +62,16 @@ def printed_rows() -> tuple[Printed, ...]:
     return tuple(row for text in lines for row in csv.DictReader(text, strict=True))
 
 
+@cache
+def values_by_split() -> dict[tuple[str, ...], dict[int, float]]:
+    """Return published values of each split, where they are known, by source, table, method, data set and metric."""
+    found: dict[tuple[str, ...], dict[int, float]] = {}
+    text = resources.files("ep_bench.published").joinpath("per_split.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines(), strict=True):
+        found.setdefault(place(row), {})[int(row["split"])] = float(row["value"])
+    return found
+
+
 def table_files() -> list[Traversable]:
     """Return the files of the tables, in the order of their rows."""
     every = {file.name: file for file in TABLES.iterdir() if file.name.endswith(".csv")}
@@ -72,7 +82,7 @@ def table_files() -> list[Traversable]:
 def described_rows() -> tuple[dict[str, Any], ...]:
     """Return the rows of ``load_published`` as mappings, which must not be modified."""
     sources = load_sources()
-    by_place = {_place(row): row for row in printed_rows()}
+    by_place = {place(row): row for row in printed_rows()}
     return tuple(_described(row, by_place, sources) for row in printed_rows())
 
 
@@ -88,7 +98,8 @@ def rows_as_printed() -> tuple[dict[str, Any], ...]:
     )  # fmt: skip
 
 
-def _place(row: Printed) -> tuple[str, ...]:
+def place(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the key of a value: source, table, method, data set and metric."""
     return tuple(row[key] for key in ("source", "table", "method", "dataset", "metric"))
 
 
@@ -134,7 +145,7 @@ def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: Pu
         if _is_exchanged(row, exchange):
             first, second = exchange.datasets
             other = second if row["dataset"] == first else first
-            return by_place[_place({**row, "dataset": other})], exchange.text
+            return by_place[place({**row, "dataset": other})], exchange.text
     return row, ""
 
 
@@ -150,7 +161,7 @@ def _stderr(
         companion = table.point_spreads.get(row["metric"])
         if companion is None:
             return math.nan
-        std = by_place[_place({**row, "metric": companion})]["mean"]
+        std = by_place[place({**row, "metric": companion})]["mean"]
         return _number(std) / math.sqrt(table.points[row["dataset"]])
     value = _number(row["stderr"])
     over_splits = spread == "standard deviation" and row["metric"] in METRICS

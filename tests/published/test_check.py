@@ -19,6 +19,7 @@ from ep_bench.published import (
     verdict_counts,
     worst_first,
 )
+from ep_bench.published.values import values_by_split
 from ep_bench.types import COLUMNS
 
 HERNANDEZ = "hernandez-lobato2015"
@@ -67,6 +68,19 @@ def test_z_by_hand():
     assert found["z"] == pytest.approx(-0.114 / 0.1813838, rel=1e-6)
     assert (found["published_mean"], found["published_stderr"], found["n_splits"]) == (3.014, 0.18, 20)
     assert (found["verdict"], found["reason"], found["table"]) == ("reproduced", "", "1")
+
+
+def test_published_values_of_each_split_are_compared_in_pairs():
+    source = "gal-dropout-2018"
+    known = values_by_split()[source, "stored per-split results", "MC-dropout-1", "boston", "ll"]
+    lock = study("Dropout-1", ["MC-dropout-1"])
+    ours = frame(rows("Dropout-1", ll=[known[k] + 0.01 * (k % 2) for k in range(20)], n_train=455, n_test=51))
+    found = only(check(ours, lock), source=source, metric="ll")
+    # differences 0 and 0.01 in turn: mean 0.005, variance 0.005^2 * 20 / 19
+    assert found["z"] == pytest.approx(1.0 / math.sqrt(20 / 19 * (1 / 20 + 51 / 455)), rel=1e-4)
+    assert "paired, split by split" in found["reason"]
+    more = frame(rows("Dropout-1", n=21, ll=-2.4, n_train=455, n_test=51))
+    assert "paired" not in only(check(more, lock), source=source, metric="ll")["reason"]
 
 
 def test_the_rounding_of_the_printed_number_counts():
