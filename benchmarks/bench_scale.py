@@ -28,7 +28,7 @@ class Waits(ConstantRegressor):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4, 8])
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize("backend", ["local", "dask"])
 def bench_throughput(benchmark, tmp_path: Path, backend: str, workers: int):
     (tmp_path / "waiting.py").write_text(WAITING)
 

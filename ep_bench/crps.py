@@ -36,6 +36,7 @@ _TAIL = 7.0  # standard deviations beyond the outermost means
 _PAIR = 2.0  # work of one pair, relative to one evaluation of the normal distribution function
 _MANY_NODES = 500.0  # work per component, in the same unit, from which on growing steps are tried
 _MOST_NODES = 2000  # of growing steps
+_NEGLIGIBLE = 10.0  # standard deviations from which on the tail of a component is omitted there
 
 
 def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:
@@ -233,19 +234,24 @@ def _distance_by_growing_steps(weights: Array, means: Array, stds: Array, low: A
     """Return the sum of `_distance_by_nodes`, where the sum of the weights is 1, or None if it does not converge.
 
     The trapezoidal rule has equal steps of u with x = m + s sinh(u), m the mean and s the smallest standard deviation.
-    Its error decreases exponentially with the number of nodes. They are doubled until two values agree.
+    Its error decreases exponentially with the number of nodes. They are doubled until two values agree. Above m, it is
+    1 - F that is summed over the components, because its digits would be lost in F.
     """
     from scipy.special import ndtr
 
     centre, scale = (weights * means).sum(axis=0), stds[0]
     left, right = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
+    widest, spread = stds.max(axis=1), np.abs(means - centre).max()
 
     def summed(fractions: Array) -> Array:
         total = np.zeros(len(low))
         for fraction in fractions:
             u = left + fraction * (right - left)
-            below = (weights * ndtr((centre + scale * np.sinh(u) - means) / stds)).sum(axis=0)
-            total += below * (1.0 - below) * np.cosh(u)
+            steps = scale * np.sinh(u)
+            k = int(np.searchsorted(widest, (np.abs(steps).min() - spread) / _NEGLIGIBLE))
+            z = (centre + steps - means[k:]) / stds[k:]
+            tail = (weights[k:] * ndtr(np.where(u > 0.0, -z, z))).sum(axis=0)
+            total += tail * (1.0 - tail) * np.cosh(u)
         return total
 
     count = int(np.ceil(((right - left) / _STEP).max()))

@@ -14,6 +14,7 @@ import importlib
 import itertools
 import json
 import math
+import threading
 import time
 import warnings
 from collections import Counter
@@ -33,6 +34,7 @@ Space = Mapping[str, Mapping[str, list[Any]]]  # canonical, as returned by ``spe
 LOSSES = frozenset({"rmse", "crps", "pinball", "error_rate"})  # scores that are minimised
 _ROWS, _SAMPLER = 1, 2  # keys of the random streams derived from a cell's seed
 _MISSING = object()
+_settings = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -87,17 +89,16 @@ def search(
     inside, outside = _parameters(space, start)
     done: list[dict[str, Any]] = []
     best, chosen = None, {}
-    with _quiet_optuna():
-        trials, sampler = _sampler(space, trials, seed, whole=not outside)
-        sampler.begin_with(inside)
-        for number in range(trials):
-            options = sampler.ask() | (outside if number == 0 else {})
-            trial = _trial(evaluate, options, score)
-            done.append(trial)
-            outside_space = number == 0 and bool(outside)
-            sampler.record(None if trial["score"] is None or outside_space else sign * trial["score"])
-            if trial["score"] is not None and (best is None or sign * trial["score"] > sign * done[best]["score"]):
-                best, chosen = number, copy.deepcopy(options)
+    trials, sampler = _sampler(space, trials, seed, whole=not outside)
+    sampler.begin_with(inside)
+    for number in range(trials):
+        options = sampler.ask() | (outside if number == 0 else {})
+        trial = _trial(evaluate, options, score)
+        done.append(trial)
+        outside_space = number == 0 and bool(outside)
+        sampler.record(None if trial["score"] is None or outside_space else sign * trial["score"])
+        if trial["score"] is not None and (best is None or sign * trial["score"] > sign * done[best]["score"]):
+            best, chosen = number, copy.deepcopy(options)
     return SearchResult(done, best, chosen)
 
 
@@ -150,9 +151,10 @@ class _Sampler:
         self._space = space
         self._distributions = {name: _distribution(kind, values) for name, kind, values in _entries(space)}
         stream = int(np.random.SeedSequence([seed, _SAMPLER]).generate_state(1)[0])
-        # Set explicitly, because the defaults differ between versions of Optuna.
-        tpe = optuna.samplers.TPESampler(seed=stream, multivariate=True, constant_liar=False)
-        self._study = optuna.create_study(sampler=tpe, direction="maximize")
+        with _quiet_optuna():
+            # Set explicitly, because the defaults differ between versions of Optuna.
+            tpe = optuna.samplers.TPESampler(seed=stream, multivariate=True, constant_liar=False)
+            self._study = optuna.create_study(sampler=tpe, direction="maximize")
         self._asked: Any = None
 
     def begin_with(self, parameters: Mapping[str, Any]) -> None:
@@ -229,14 +231,14 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _quiet_optuna() -> Iterator[None]:
-    """Suppress messages of Optuna and warnings during trials."""
+    """Suppress messages and warnings of Optuna, one thread at a time, because the settings are those of all threads."""
     import optuna
 
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with _settings, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
             yield
-    finally:
-        optuna.logging.set_verbosity(before)
+        finally:
+            optuna.logging.set_verbosity(before)

@@ -15,7 +15,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler, recv_handle
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
     value: Any = None
     failure: Failure | None = None
-    warned: tuple[str, ...] = ()
+    warned: Sequence[str] = ()
 
 
 def main(descriptor: int, parent: int, preparation: str) -> NoReturn:
@@ -156,8 +156,8 @@ def _answer_calls(connection: Connection, kind: Callable[..., Any]) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             name, arguments = connection.recv()
-            with warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("default")
+            warned: list[str] = []
+            with convergence_warnings(warned):
                 try:
                     if name is None:
                         served, answer = kind(*arguments), Answer()
@@ -165,9 +165,19 @@ def _answer_calls(connection: Connection, kind: Callable[..., Any]) -> None:
                         answer = Answer(getattr(served, name)(*arguments))
                 except BaseException as error:  # noqa: BLE001 a method may raise anything; the record stores it
                     answer = Answer(failure=Failure.of(error))
-            texts = tuple(one_line(str(w.message)) for w in warned if "Convergence" in w.category.__name__)
             sys.stdout.flush()
-            _send(connection, answer._replace(warned=texts[:1]))
+            _send(connection, answer._replace(warned=warned[:1]))
+
+
+@contextlib.contextmanager
+def convergence_warnings(texts: list[str]) -> Iterator[None]:
+    """Add to ``texts`` what warnings of a class such as scikit-learn's ConvergenceWarning state; print no warning."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("default")
+        try:
+            yield
+        finally:
+            texts += [one_line(str(w.message)) for w in warned if "Convergence" in w.category.__name__]
 
 
 def _send(connection: Connection, answer: Answer) -> None:

@@ -8,17 +8,14 @@ import os
 import resource
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 
 import psutil
 
 _KILL_SECONDS = 5.0  # how long killed processes may take to end
 _KILL_INTERVAL = 0.002  # seconds between two checks whether they have ended
-_PARENT_INTERVAL = 0.5  # seconds between two checks whether the parent is alive
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PUNCH_HOLE = 1 | 2  # of fallocate, with the size of the file kept
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
@@ -69,24 +66,6 @@ def adopt_orphans() -> None:
 def end_with_parent(signal_number: int = signal.SIGKILL) -> None:
     """Let the kernel send this process a signal when its parent ends, 0 for none; even in a compiled loop (Linux)."""
     _prctl(_PR_SET_PDEATHSIG, signal_number)
-
-
-@cache
-def end_with_process(pid: int) -> None:
-    """End this process when its parent ``pid`` ends; without effect in that process itself. Called once per process.
-
-    The process prints nothing from then on: a traceback of a worker whose run has just ended would be of no use.
-    """
-    if os.getpid() == pid:
-        return
-    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
-
-    def monitor() -> None:
-        while os.getppid() == pid:
-            time.sleep(_PARENT_INTERVAL)
-        os._exit(1)
-
-    threading.Thread(target=monitor, name="parent monitor", daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -147,22 +126,7 @@ def _total(processes: Sequence[psutil.Process], quantity: Callable[[psutil.Proce
     return total
 
 
-class PeakMemory:
-    """Largest resident memory of this process since the object was created.
-
-    Linux allows a process to reset its own high-water mark. On other systems the mark covers the whole life of the
-    process.
-    """
-
-    def __init__(self) -> None:
-        with contextlib.suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-
-    def megabytes(self) -> float:
-        """Return the peak in MiB."""
-        with contextlib.suppress(OSError):
-            for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) / 1024
-        unit = 1024**2 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+def peak_megabytes() -> float:
+    """Return the largest resident memory of this process in MiB since it was forked."""
+    unit = 1024**2 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

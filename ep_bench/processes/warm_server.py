@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import warnings
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.reduction import send_handle
@@ -40,10 +39,6 @@ class ChildLostError(BaseException):
 
 class ServerLostError(ChildLostError):
     """No child can be started."""
-
-
-class RemoteConvergenceWarning(UserWarning):
-    """A convergence warning that was issued in a child."""
 
 
 class WarmServer:
@@ -165,9 +160,10 @@ class Child:
 
     def __init__(self, pid: int, connection: Any, printed: IO[bytes], prepared: Any) -> None:
         self.pid, self.connection, self.printed, self.prepared = pid, connection, printed, prepared
+        self.warned: list[str] = []
 
     def ask(self, name: str | None, *arguments: Any) -> Any:
-        """Call a method and return its value; its convergence warnings are issued here.
+        """Call a method and return its value; its convergence warnings are added to ``warned``.
 
         Raises CellError if the method raises an exception, and ChildLostError if the child has ended.
         """
@@ -180,8 +176,7 @@ class Child:
             raise ChildLostError(f"its process sent an invalid answer: {type(error).__name__}: {error}") from error
         if not isinstance(answer, Answer):
             raise ChildLostError("its process sent an invalid answer")
-        for text in answer.warned:
-            warnings.warn(text, RemoteConvergenceWarning, stacklevel=2)
+        self.warned += answer.warned
         if answer.failure is not None:
             raise CellError(answer.failure.status, answer.failure.reason, answer.failure.traceback)
         return answer.value
@@ -191,7 +186,7 @@ class RemoteObject:
     """The object in a child; calls of its methods are passed on."""
 
     def __init__(self, child: Child) -> None:
-        self._child = child
+        self._child, self.warned = child, child.warned
 
     def __getattr__(self, name: str) -> Any:
         return partial(self._child.ask, name)

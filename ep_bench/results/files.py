@@ -18,9 +18,7 @@ from ep_bench.errors import UserError
 FORMAT = 2  # of lock and cell files; format 1 had no checksums of rows
 _LONGEST_WRITE, _POLL_INTERVAL = 60.0, 0.02  # seconds of waiting for the lock of a folder
 
-
-def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # the text of which hashes are computed
 
 
 def factor_hash(factors: Mapping[str, Any]) -> str:

@@ -57,10 +57,10 @@ class SuspectRow:
 
 def text(value: Any) -> str:
     """Return a value as it is written to a table; None and nan are empty."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
     if isinstance(value, float):
-        return repr(float(value))
+        return "" if math.isnan(value) else repr(float(value))
+    if value is None:
+        return ""
     if isinstance(value, int):
         return str(value)
     return visible(" ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split()))
@@ -68,16 +68,13 @@ def text(value: Any) -> str:
 
 def checksum(row: Mapping[str, Any]) -> str:
     """Return the checksum of a row without its labels, 16 hexadecimal digits."""
-    texts = {column: _canonical_text(column, value) for column, value in row.items() if column in _HASHED}
-    filled = {column: value for column, value in texts.items() if value}
+    texts = ((column, _canonical_text(column, value)) for column, value in row.items() if column in _HASHED)
+    filled = {column: found for column, found in texts if found}
     return hashlib.sha256(canonical(filled).encode()).hexdigest()[:16]
 
 
 def _canonical_text(column: str, value: Any) -> str:
-    if column not in _NUMBER_COLUMNS or value is None:
-        return text(value)
-    number = float(value)
-    return "" if math.isnan(number) else repr(number)
+    return text(float(value) if column in _NUMBER_COLUMNS and value is not None else value)
 
 
 def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:

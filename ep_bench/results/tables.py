@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ep_bench.errors import UserError, visible
@@ -12,6 +12,12 @@ from ep_bench.results.files import write_if_changed
 from ep_bench.results.integrity import Row, text
 from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
+
+_PARSED: dict[str, Callable[[str], str | int | float]] = {
+    **dict.fromkeys(COLUMNS, float),
+    **dict.fromkeys(COUNT_COLUMNS, int),
+    **dict.fromkeys(TEXT_COLUMNS, lambda found: visible(original(found))),
+}
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -68,10 +74,10 @@ def _read(path: Path) -> tuple[list[Row], list[UserError]]:
 def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
     where, parsed = f"{path}:{line}", {}
     for key, found in row.items():
-        if key not in COLUMNS or not found:
+        if not found or key not in _PARSED:
             continue
         try:
-            parsed[key] = _value(key, found)
+            parsed[key] = _PARSED[key](found)
         except ValueError:
             raise UserError("not a number", where=where, field=key, found=found) from None
     if None in row or None in row.values():
@@ -81,12 +87,6 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
     if parsed["status"] not in STATUSES:
         raise UserError("unknown status", where=where, found=parsed["status"], allowed=STATUSES)
     return parsed
-
-
-def _value(column: str, found: str) -> str | int | float:
-    if column in TEXT_COLUMNS:
-        return visible(original(found))
-    return int(found) if column in COUNT_COLUMNS else float(found)
 
 
 def order(row: Row) -> tuple[str, str, str, int, str]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -29,8 +28,8 @@ from ep_bench.recalibration import held_out_parts
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import fit_notes
-from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail, unconverged
-from ep_bench.types import Array, Dataset, DatasetRef, Preparation, Record, Split
+from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail
+from ep_bench.types import UNCONVERGED, Array, Dataset, DatasetRef, Preparation, Record, Split
 
 if TYPE_CHECKING:
     from ep_bench.runner.method_process import CellMethod
@@ -54,18 +53,15 @@ def run_cell(
     """
     record = blank_record(job)
     try:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("default")
-            dataset = _dataset(job)
-            split = data.make_split(job.scheme, dataset, job.cell.split)
-            scoring.load()
-            if job.tune is not None:
-                tuning.load()
-            method = (open_method or _in_this_process)(MethodSetup.of(job, dataset, copies or {}))
-            missing_reason = _fit_and_score(record, job, dataset, split, method, started)
-        warning = unconverged(warned)
-        record.row |= {"converged": "false"} if warning else {}
-        record.row["reason"] = one_line("; ".join(filter(None, (warning, missing_reason))))
+        dataset = _dataset(job)
+        split = data.make_split(job.scheme, dataset, job.cell.split)
+        scoring.load()
+        if job.tune is not None:
+            tuning.load()
+        method = (open_method or _in_this_process)(MethodSetup.of(job, dataset, copies or {}))
+        with np.errstate(all="ignore"):  # scores that are not finite are reported
+            reasons = _fit_and_score(record, job, dataset, split, method, started)
+        record.row["reason"] = one_line("; ".join(filter(None, reasons)))
     except Exception as error:  # noqa: BLE001 a method may raise any exception; the record stores it
         failure = Failure.of(error)
         fail(record, failure.status, failure.reason, failure.traceback)
@@ -74,8 +70,8 @@ def run_cell(
 
 def _fit_and_score(
     record: Record, job: Job, dataset: Dataset, split: Split, method: CellMethod, started: Callable[[], None]
-) -> str:
-    """Fill a record; return the reason why it has no log-likelihood, empty if it has one."""
+) -> tuple[str, str]:
+    """Fill a record; return the reasons why its fit has not converged and why it has no density, each may be empty."""
     given, y = dataset.X[split.train], dataset.y[split.train]
     prepared = data.fit_inputs(dataset.preparation, given)
     X, test = prepared(given), prepared(dataset.X[split.test])
@@ -97,10 +93,12 @@ def _fit_and_score(
     r_hat = record.notes.get("diagnostics", {}).get("r_hat_test_rows")
     record.row |= {} if r_hat is None else {"r_hat": r_hat}
     met = found.summary.converged
+    warning = _unconverged(method)
+    met = False if warning else met
     record.row |= {} if met is None else {"converged": "true" if met else "false"}
     grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
     record.notes |= {} if grid is None else {"curve": grid}
-    return missing_density(found.test.prediction)
+    return warning, missing_density(found.test.prediction)
 
 
 def _searchable(job: Job, X: Array, y: Array) -> tuple[Array, Array]:
@@ -113,9 +111,16 @@ def _searchable(job: Job, X: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _in_this_process(setup: MethodSetup) -> CellMethod:
-    from ep_bench.runner.method_process import CellMethod
+    from ep_bench.runner.method_process import CellMethod, RecordedMethod
 
-    return CellMethod(setup)
+    return cast("CellMethod", RecordedMethod(CellMethod(setup)))
+
+
+def _unconverged(method: CellMethod) -> str:
+    """Return the reason of a cell whose method has issued a convergence warning since the last call, else nothing."""
+    first = next(iter(method.warned), "")
+    method.warned.clear()
+    return f"{UNCONVERGED}: {first[:200]}" if first else ""
 
 
 def _score(record: Record, dataset: Dataset, split: Split, prediction: Any, training: Mapping[str, float]) -> None:
@@ -202,7 +207,7 @@ def _refuse_changed_method(job: Job, opened: Opened) -> None:
         raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {opened.version!r}")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _load(ref: DatasetRef) -> Dataset:
     return data.load(ref)
 
@@ -215,12 +220,12 @@ def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, meth
     tune = job.tune or {}
     X, y = _searchable(job, dataset.X[split.train], dataset.y[split.train])
     scorer = _ValidationScorer(job, X, y, dataset.preparation, method)
-    started, cpu = time.perf_counter(), method.cpu_seconds() + time.process_time()
+    started, cpu = time.perf_counter(), method.cpu_seconds() + time.thread_time()
     found = tuning.search(
         scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
     )
     record.row["tune_seconds"] = time.perf_counter() - started
-    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.process_time() - cpu
+    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.thread_time() - cpu
     record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
         reason, count = found.usual_reason()
@@ -244,21 +249,21 @@ class _ValidationScorer:
 
     def __call__(self, options: Mapping[str, Any]) -> tuple[float | None, str]:
         """Return the score of options, None if they fail, and the reason, or that the fit did not converge."""
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("default")
-            try:
-                score = self._score(options)
-            except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
-                failure = Failure.of(error)
-                self.traceback = failure.traceback
-                return None, failure.reason
+        try:
+            score = self._score(options)
+        except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
+            failure = Failure.of(error)
+            self.traceback = failure.traceback
+            return None, failure.reason
+        finally:
+            warning = _unconverged(self._method)
         if score is None:
             other = "error_rate" if self._job.dataset.task == "classification" else "rmse"
             message = (
                 f"the predictions of the method do not have the score {self._name}; set `score: {other}` in `tune`"
             )
             raise CellError("failed", message)
-        return score, unconverged(warned)
+        return score, warning
 
     def _score(self, options: Mapping[str, Any]) -> float | None:
         self._method.build({**self._job.options, **options}, self._name == "rmse")

@@ -1,8 +1,8 @@
 """The pool on a dask.distributed cluster: connection, checks of its workers, and data sent to them once.
 
-Imported only for the dask backend, which requires the extra ``[dask]``. Like a joblib worker, a dask worker acts as a
-supervisor: the cell runs in a worker process below it. A plugin of the scheduler sends data sets and method files once
-to each worker, including workers that join later. Workers do not access the results folder: records return to the run.
+Imported only for the dask backend, which requires the extra ``[dask]``. A thread of a dask worker acts as a supervisor:
+the cell runs in a process below it. A plugin of the scheduler sends data sets and method files once to each worker,
+including workers that join later. Workers do not access the results folder: records return to the run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -22,13 +23,14 @@ from typing import Any
 
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_worker
 from distributed.comm import CommClosedError
+from joblib import Parallel, delayed, parallel_config
 from joblib._dask import DaskDistributedBackend
 
 from ep_bench.errors import UserError
 from ep_bench.processes.output_streams import print_line
 from ep_bench.processes.tree import ignoring_interrupts
 from ep_bench.runner import supervisor
-from ep_bench.runner.jobs import AnyJob
+from ep_bench.runner.jobs import LOST, AnyJob, blank_record, fail
 from ep_bench.runner.supervisor import Payload, pack
 from ep_bench.types import Record
 
@@ -39,6 +41,8 @@ class AbandonedError(Exception):
 
 # Repeated loss of a cell's worker, or loss of the scheduler.
 LOSSES = (KilledWorker, CommClosedError, CancelledError, AbandonedError)
+_LOSSES_ALLOWED = 10  # losses after which a cell that was in flight each time is given up
+_AHEAD, _MINIMUM_AHEAD = 2, 64  # cells sent per thread of the cluster, and at least, because more workers may join
 _CONNECT_TIMEOUT = "10s"  # how long to wait for the scheduler
 _MESSAGE_DELAY = 10.0  # seconds until a message reports that no worker has joined yet
 _PACKAGES = ("ep-bench", "numpy", "scipy", "scikit-learn", "numba")
@@ -77,10 +81,68 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
 
 def run_cell_on_worker(job: AnyJob, run: str) -> Record:
     """Run a job in the supervisor of this dask worker."""
-    record = supervisor.run(job, payload=run, tag=str(get_worker().get_current_task()))
+    record = supervisor.run(job, run, tag=str(get_worker().get_current_task()))
     if record.row["reason"] == supervisor.ABANDONED:
         raise AbandonedError(job.cell.key)
     return record
+
+
+def run_jobs(
+    jobs: Sequence[AnyJob], n_jobs: int, scheduler: str | None, wanted: Callable[[AnyJob], bool]
+) -> Generator[Record, None, None]:
+    """Yield the record of every job; see ``pool.run_jobs``.
+
+    If a worker or the scheduler is lost, joblib ends the whole call. Cells without a record are then sent again. A cell
+    that is in flight at too many losses becomes a failed record.
+    """
+    waiting = {job.cell.key: job for job in jobs}
+    losses: dict[str, int] = {}
+    while waiting:
+        sent: list[str] = []
+        try:
+            with (
+                connection(list(waiting.values()), n_jobs, scheduler) as (backend, run, threads),
+                contextlib.closing(_records(_sent(waiting, sent, wanted), backend, run, max(n_jobs, threads))) as found,
+            ):
+                for record in found:
+                    del waiting[record.key]
+                    yield record
+        except LOSSES as loss:
+            yield from _count_losses(waiting, sent, losses, str(loss))
+
+
+def _records(jobs: Iterator[AnyJob], backend: Backend, run: str, threads: int) -> Generator[Record, None, None]:
+    with warnings.catch_warnings(), parallel_config(backend=backend):
+        warnings.filterwarnings("ignore", module="joblib")  # joblib warns when a pool is closed with jobs left
+        parallel = Parallel(
+            n_jobs=threads, return_as="generator_unordered", batch_size=1, max_nbytes=None,
+            pre_dispatch=max(_AHEAD * threads, _MINIMUM_AHEAD),
+        )  # fmt: skip
+        with ignoring_interrupts():
+            records: Generator[Record, None, None] = parallel(delayed(run_cell_on_worker)(job, run) for job in jobs)
+        with contextlib.closing(records):
+            yield from records
+
+
+def _sent(waiting: dict[str, AnyJob], sent: list[str], wanted: Callable[[AnyJob], bool]) -> Iterator[AnyJob]:
+    for key, job in list(waiting.items()):
+        if wanted(job):
+            sent.append(key)
+            yield job
+        else:
+            del waiting[key]
+
+
+def _count_losses(waiting: dict[str, AnyJob], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:
+    """Count the losses of cells that were in flight; yield failed records for cells with too many."""
+    for key in sent:
+        if key not in waiting:
+            continue
+        losses[key] = losses.get(key, 0) + 1
+        if losses[key] >= _LOSSES_ALLOWED:
+            record = blank_record(waiting.pop(key))
+            fail(record, "failed", f"{LOST} {losses[key]} times: {death.splitlines()[0] if death else ''}")
+            yield record
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
@@ -122,11 +122,8 @@ class EarlierResults:
     @cached_property
     def _timed(self) -> list[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
         """The finished cells with times, those of other studies included, with the keys of their times."""
-        known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
-        for each in self._neighbours:
-            known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells]
-        usable = [(cell, row) for cell, row in known if row["status"] == "ok" and _is_complete(cell["factors"])]
-        return [(*_time_keys(cell["factors"]), cell, row) for cell, row in usable]
+        known = [(self._finished, self.rows), *((each.cells, each.finished.rows) for each in self._neighbours)]
+        return [found for cells, rows in known for found in _timed_cells(cells, rows)]
 
 
 def slot(cell: Mapping[str, Any]) -> tuple[str, str, int, int]:
@@ -156,6 +153,19 @@ def _is_complete(factors: Mapping[str, Any]) -> bool:
 
 def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:
     return [cell for cell in store.lock_cells(lock) if cell["cell"] in rows]
+
+
+def _timed_cells(
+    cells: Iterable[Mapping[str, Any]], rows: Mapping[str, store.Row]
+) -> Iterator[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
+    """Yield the cells of one plan that have times; those of one method on one data set have the same keys."""
+    keys: dict[tuple[str, str], tuple[TimeKey, TimeKey]] = {}
+    for cell in cells:
+        row, place = rows[cell["cell"]], (cell["method"], cell["dataset"])
+        if row["status"] == "ok" and _is_complete(cell["factors"]):
+            if place not in keys:
+                keys[place] = _time_keys(cell["factors"])
+            yield (*keys[place], cell, row)
 
 
 def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -110,9 +109,7 @@ def over_grid(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split)
     if dataset.task != "regression" or dataset.X.shape[1] != 1 or dataset.preparation:
         return None
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return _curve(predict, ref, dataset, split)
+        return _curve(predict, ref, dataset, split)
     except Exception:  # noqa: BLE001 a method may raise any exception; its scores do not depend on this figure
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from ep_bench.errors import one_line
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour
 from ep_bench.results.selection import Wanted, matches, require_matches, selection
-from ep_bench.types import UNCONVERGED, Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
+from ep_bench.types import Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
 
 if TYPE_CHECKING:
     from ep_bench.spec import Study
@@ -183,12 +182,6 @@ def fail(record: Record, status: str, reason: str, traceback: str = "") -> None:
     """Mark a record as not ok, with a reason of one line."""
     record.row |= {"status": status, "reason": one_line(reason)}
     record.traceback = traceback
-
-
-def unconverged(warned: list[warnings.WarningMessage]) -> str:
-    """Return the reason of a method that issued a ``ConvergenceWarning`` as in scikit-learn, empty if none did."""
-    first = next((str(w.message) for w in warned if "Convergence" in w.category.__name__), "")
-    return f"{UNCONVERGED}: {' '.join(first.split())[:200]}" if first else ""
 
 
 def seed_globals(seed: int) -> None:

@@ -30,7 +30,8 @@ from ep_bench.predictions import (
     Predictive,
     QuantilePrediction,
 )
-from ep_bench.processes.tree import PeakMemory, own_cpu_seconds
+from ep_bench.processes.fork_server import convergence_warnings
+from ep_bench.processes.tree import own_cpu_seconds, peak_megabytes
 from ep_bench.recalibration import RecalibratedModel
 from ep_bench.results.provenance import environment
 from ep_bench.runner import fit_notes
@@ -54,9 +55,11 @@ _PLAIN = (Predictive, QuantilePrediction, PointPrediction, ClassProbabilities, C
 class CellMethod:
     """The method of one cell; the current model is the one that ``build`` made last."""
 
+    warned: list[str]  # convergence warnings, which the objects collect that pass on the calls of a run
+
     def __init__(self, setup: MethodSetup) -> None:
         adapters.use_copies(setup.copies)
-        self._setup, self._peak = setup, PeakMemory()
+        self._setup = setup
         self._model: Any = None
         self._densities: list[DensityPrediction] = []  # of the current model
         self._is_class = adapters.is_target(setup.use)
@@ -135,7 +138,7 @@ class CellMethod:
         self._recalibrate(options)
         fit, found = self.fit(X, y), self.predict(test)
         again = self.predict(X).prediction if training else None
-        return Evaluation(fit, found, again, self.summary(test), self._peak.megabytes())
+        return Evaluation(fit, found, again, self.summary(test), peak_megabytes())
 
     def summary(self, X: Array) -> Summary:
         """Return what the model states of its fit, for test inputs X (n, d)."""
@@ -147,6 +150,20 @@ class CellMethod:
     def cpu_seconds(self) -> float:
         """Return the CPU time of this process and its descendants so far."""
         return own_cpu_seconds()
+
+
+class RecordedMethod:
+    """A ``CellMethod`` in this process; as of one in a child, convergence warnings are added to ``warned``."""
+
+    def __init__(self, method: CellMethod) -> None:
+        self._method, self.warned = method, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            with convergence_warnings(self.warned):
+                return getattr(self._method, name)(*arguments)
+
+        return call
 
 
 class ServedMethod(CellMethod):

@@ -8,6 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -200,9 +201,7 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
         cell = jobs[0].cell
         groups.append({"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes})
     removed = _removed_cells(past, cells)
-    return Plan(
-        study, folder, cells, past.stamps, past.finished, infos=infos, groups=groups, removed=removed
-    )  # fmt: skip
+    return Plan(study, folder, cells, past.stamps, past.finished, infos=infos, groups=groups, removed=removed)
 
 
 def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
@@ -373,6 +372,12 @@ def _recalibration(entry: MethodEntry) -> dict[str, Any]:
     return {"recalibrate": {**entry.recalibrate.model_dump(mode="json"), "version": recalibration.VERSION}}
 
 
+@lru_cache(maxsize=64)  # the same for all methods
+def _split_seeds(ref: DatasetRef, scheme: SplitScheme, seed: int, count: int) -> list[int]:
+    dataset, splits = {"name": ref.name, **ref.options()}, scheme.factors()
+    return [cell_seed(seed, dataset, splits, split) for split in range(count)]
+
+
 def _jobs(
     study: Study,
     ref: DatasetRef,
@@ -382,17 +387,14 @@ def _jobs(
     info: DatasetInfo,
     scheme: SplitScheme,
 ) -> list[Job]:
-    jobs, base = [], str(study.path.parent.resolve())
-    for split in range(data.split_count(scheme, info)):
-        seed = cell_seed(factors["seed"], factors["dataset"], factors["splits"], split)
+    jobs, base, limits = [], str(study.path.parent.resolve()), study.limits
+    for split, seed in enumerate(_split_seeds(ref, scheme, factors["seed"], data.split_count(scheme, info))):
         complete = {**factors, "split": split}
         cell = Cell(entry.label, ref.label, split, seed, complete, store.factor_hash(complete))
-        limits = study.limits
         jobs.append(
             Job(
                 cell, study.name, ref, scheme, entry.use, dict(options), base,
-                limits.seconds, limits.memory_gb, limits.cpu_seconds, factors.get("tune"),
-                factors.get("recalibrate"),
+                limits.seconds, limits.memory_gb, limits.cpu_seconds, factors.get("tune"), factors.get("recalibrate"),
             )
         )  # fmt: skip
     return jobs

@@ -30,7 +30,7 @@ class RunOptions:
     """Options of a run: pool, backend, and handling of failures."""
 
     jobs: int = 1
-    backend: str = "loky"
+    backend: str = "local"
     scheduler: str | None = None
     retry_failed: bool = False
     fail_fast: bool = False

@@ -1,8 +1,8 @@
 """The supervisor of a cell: starts its process, enforces its limits, and scores its predictions.
 
-``run`` is executed by a joblib worker; the code of a method runs in a child of a fork server. A crash, a time-out or
-excessive memory therefore ends processes of one cell, never a worker of the pool, for which joblib would end the whole
-run. A supervisor keeps one warm fork server for all of its cells.
+``run`` is executed by a thread of the run, or of a worker of a cluster; the code of a method runs in a child of a fork
+server. A crash, a time-out or excessive memory therefore ends processes of one cell. A supervisor keeps one warm fork
+server for all of its cells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ep_bench.errors import Failure
 from ep_bench.experiments.parts import ServedExperiment
 from ep_bench.predictions import DensityPrediction
 from ep_bench.processes.fork_server import ChildRequest
-from ep_bench.processes.tree import end_with_process
 from ep_bench.processes.warm_server import ChildLostError, RemoteObject, ServerLostError, WarmServer, ending
 from ep_bench.runner.cell import keep_dataset, run_cell, variants
 from ep_bench.runner.cell_limits import LimitWatch
@@ -53,29 +52,26 @@ _METHOD = "ep_bench.runner.method_process"
 _LOAD_LIBRARIES = f"{_METHOD}:load_libraries"
 _FUNCTIONS = ("logpdf", "cdf", "quantile")  # of a density
 
-_local = threading.local()  # one supervisor per thread, because a dask worker may have several threads
+_local = threading.local()  # one supervisor per thread
 _all: list[Supervisor] = []
 _payloads: dict[str, UnpackedPayload] = {}  # of the runs that use this cluster worker
 
 
-def run(job: AnyJob, run_pid: int | None = None, payload: str | None = None, tag: str | None = None) -> Record:
+def run(job: AnyJob, name: str | None = None, tag: str | None = None) -> Record:
     """Run a job and return its record; run it once more if it failed because of the machine.
 
-    ``run_pid`` is the process of the run; a supervisor started by it ends together with it. On a cluster, ``payload``
-    is the name of the run, whose payload has been unpacked, and ``tag`` identifies the job for ``abandon``.
+    ``name`` is that of the run, for ``end_run``. On a cluster, ``tag`` identifies the job for ``abandon``.
     """
-    if run_pid is not None:
-        end_with_process(run_pid)
-    record = _attempt(job, payload, tag)
+    record = _attempt(job, name, tag)
     reason = record.row["reason"]
-    return _attempt(job, payload, tag) if reason.startswith((KILLED, LOST)) and reason != ABANDONED else record
+    return _attempt(job, name, tag) if reason.startswith((KILLED, LOST)) and reason != ABANDONED else record
 
 
-def _attempt(job: AnyJob, payload: str | None, tag: str | None) -> Record:
-    """Run a job once. All errors become a failed record, because an exception would end joblib's whole call."""
+def _attempt(job: AnyJob, name: str | None, tag: str | None) -> Record:
+    """Run a job once. All errors become a failed record, because an exception would end the whole run."""
     record = blank_record(job)
     try:
-        return _own().run(job, payload, tag)
+        return _own().run(job, name, tag)
     except OSError as error:  # out of memory or processes, or the disk is full
         fail(record, "failed", f"{LOST}: no process can be started: {error}")
     except Exception as error:  # noqa: BLE001
@@ -91,7 +87,7 @@ class Supervisor:
     """A fork server and the job that its child works for."""
 
     def __init__(self) -> None:
-        self.works_for: str | None = None  # name of a run on a cluster
+        self.works_for: str | None = None  # name of a run
         self.tag: str | None = None  # of the current job
         self._abandoned = False
         self._server = WarmServer(f"{_METHOD}:prepare")
@@ -100,10 +96,10 @@ class Supervisor:
     def alive(self) -> bool:
         return self._server.alive
 
-    def run(self, job: AnyJob, payload: str | None, tag: str | None) -> Record:
+    def run(self, job: AnyJob, name: str | None, tag: str | None) -> Record:
         """Return the record of a job. Raises OSError if no process can be started."""
-        self.works_for, self.tag = payload, tag
-        unpacked = _payloads.get(payload or "")
+        self.works_for, self.tag = name, tag
+        unpacked = _payloads.get(name or "")
         self._server.end_child()
         started, watch = time.monotonic(), LimitWatch(job, self._server)
         try:
@@ -194,13 +190,12 @@ def _own() -> Supervisor:
     return known
 
 
-def close() -> None:
-    """End the processes of this thread, if there are any."""
-    known: Supervisor | None = getattr(_local, "supervisor", None)
-    if known is not None:
-        _local.supervisor = None
-        _all.remove(known)
-        known.stop()
+def close(run: str | None = None) -> None:
+    """End the processes of this thread or, of a run whose threads have ended, those of all of its threads."""
+    own = getattr(_local, "supervisor", None)
+    for each in [each for each in _all if (each is own if run is None else each.works_for == run)]:
+        _all.remove(each)
+        each.stop()
 
 
 @atexit.register

@@ -1,6 +1,6 @@
 """SIGKILL at random times: stored cells are kept, and the final results are the same as without kills.
 
-The killed process is the run, a pool worker, a worker process or, on a dask cluster, a worker or its nanny.
+The killed process is the run, a fork server, the process of a cell or, on a dask cluster, a worker or its nanny.
 """
 
 from __future__ import annotations

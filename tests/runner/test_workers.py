@@ -163,16 +163,6 @@ def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
-def test_a_worker_of_a_finished_run_prints_nothing() -> None:
-    cut = "import os; from ep_bench.processes.tree import end_with_process as end; end({}); raise BrokenPipeError"
-    mine, other = (
-        subprocess.run([sys.executable, "-c", cut.format(run)], capture_output=True, text=True)
-        for run in ("os.getppid()", "os.getpid()")
-    )
-    assert (mine.returncode, mine.stderr) == (1, "")
-    assert "BrokenPipeError" in other.stderr
-
-
 def test_a_server_that_cannot_prepare_says_why() -> None:
     server = WarmServer("no.such:module")
     with pytest.raises(ServerLostError, match="no process can be started: ModuleNotFoundError"):

@@ -41,10 +41,10 @@ def jobs_option(text: str) -> Callable[[_Command], _Command]:
 @jobs_option("Number of cells, or parts of an experiment, that run at a time.")
 @click.option(
     "--backend",
-    type=click.Choice(["loky", "dask"]),
-    default="loky",
+    type=click.Choice(["local", "loky", "dask"]),
+    default="local",
     show_default=True,
-    help="Processes on this machine, or a dask cluster.",
+    help="This machine (loky is an older name of local), or a dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler.  [default: start a local cluster]")
 @select_option
