@@ -17,10 +17,10 @@ from ep_bench.spec.schema import SchemaNames
 
 
 class InstalledCatalogue:
-    """The `spec.Catalogue` of this installation, plugins included."""
+    """The `spec.Catalogue` of this installation."""
 
     def __init__(self) -> None:
-        self.datasets: Collection[str] = (*data.names(), *data.plugin_names())
+        self.datasets: Collection[str] = data.names()
         self.methods: Collection[str] = methods.names()
         self.experiments: Collection[str] = experiments.names()
         self.published: Collection[str] = published.columns()

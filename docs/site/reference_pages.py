@@ -14,7 +14,7 @@ from typing import Any
 from ep_bench import estimator, experiments, methods
 from ep_bench import options as option_descriptions
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.data.cards import Card, built_in_card, card_names
+from ep_bench.data.cards import Card, card, card_names
 from ep_bench.spec.schema import study_schema
 
 
@@ -171,7 +171,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 def data_cards() -> str:
     """Return the page of the cards of all data sets."""
-    cards = [built_in_card(name) for name in card_names()]
+    cards = [card(name) for name in card_names()]
     overview = [[f"[{c.name}](#{c.name})", c.title, c.task, str(c.n), str(c.d), str(c.n_splits)] for c in cards]
     head = ["Name", "Title", "Task", "Data points", "Inputs", "Standard splits"]
     parts = [

@@ -1,7 +1,7 @@
-"""External methods: found by dotted path, file or name of a plugin, and adapted to the interface of the runner.
+"""External methods: found by dotted path or file, and adapted to the interface of the runner.
 
-A target is ``package.module:Class``, ``./file.py:Class`` (relative to the study) or the name of a plugin that refers to
-a class. The class needs ``fit(X, y)`` and one of the following; the first available one is used:
+A target is ``package.module:Class`` or ``./file.py:Class`` (relative to the study). The class needs ``fit(X, y)`` and
+one of the following; the first available one is used:
 
 1. ``predict_dist(X)`` returning an ``ep_bench.Predictive`` or a distribution as described below;
 2. ``pred_dist(X)`` as in NGBoost: a distribution with a scipy distribution as ``dist``;

@@ -18,11 +18,9 @@ from typing import Any
 
 import platformdirs
 
-from ep_bench import methods
 from ep_bench.adapters.source_checksums import checksums, sibling_modules, source_checksum
 from ep_bench.errors import UserError, nearest
-from ep_bench.plugins import Plugin
-from ep_bench.types import TASKS, Method, Task
+from ep_bench.types import TASKS, Task
 
 _copies: dict[Path, Path] = {}
 _loaded: dict[Path, tuple[str, ...]] = {}  # checksums of a file and its sibling modules at the time of the import
@@ -30,31 +28,15 @@ OBJECT = "object"  # key of an option that is a class or function itself, not an
 
 
 def is_target(use: str) -> bool:
-    """Return whether ``use`` in a study names an external class, not a method of the registry.
-
-    Raises UserError for a plugin that cannot be imported or whose name is not unique.
-    """
-    return ":" in use or plugged_class(use) is not None
-
-
-def plugged_class(use: str) -> Plugin | None:
-    """Return the plugin of this name if it refers to a class, else None. Raises UserError as ``is_target``."""
-    plugin = None if ":" in use else methods.plugin(use)
-    return None if plugin is None or isinstance(plugin.load(), Method) else plugin
+    """Return whether ``use`` in a study names an external class, not a method of the registry."""
+    return ":" in use
 
 
 def resolve(use: str, base: Path) -> Any:
     """Return the class that a target names.
 
-    Raises UserError if the module, the file, the plugin or the class does not exist or cannot be imported.
+    Raises UserError if the module, the file or the class does not exist or cannot be imported.
     """
-    plugin = plugged_class(use)
-    if plugin is not None:
-        found = plugin.load()
-        if not callable(found):
-            problem = "must refer to a types.Method or a class"
-            raise UserError(problem, where=plugin.place, found=type(found).__name__)
-        return found
     place, _, attribute = use.rpartition(":")
     if not place or not attribute:
         raise UserError("not a class or function", found=use, allowed="package.module:Class or ./file.py:Class")
@@ -62,7 +44,7 @@ def resolve(use: str, base: Path) -> Any:
         problem = "other processes cannot import from a running script or notebook; save the class in a file"
         raise UserError(problem, found=use, allowed=f"./file.py:{attribute}")
     module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use)
-    found = module
+    found: Any = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
         if found is None:
@@ -165,9 +147,8 @@ def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, l
     """Return the version of a target, a factor of its cells.
 
     It is the class's own ``version``, else the version of the package, else the checksum of the source. The version of
-    an editable package has both. A version of a plugin starts with the name of its package. ``loaded`` uses the
-    checksum of a file at the time of the import instead of that on disk. Versions of nested objects are appended if
-    they differ.
+    an editable package has both. ``loaded`` uses the checksum of a file at the time of the import instead of that on
+    disk. Versions of nested objects are appended if they differ.
     """
     own = _own_version(use, base, loaded=loaded)
     inner = [version(target, base, of, loaded=loaded) for _, target, of in nested(options or {}, ())]
@@ -176,12 +157,9 @@ def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, l
 
 def _own_version(use: str, base: Path, *, loaded: bool) -> str:
     target = resolve(use, base)
-    plugin = plugged_class(use)
     declared = getattr(target, "__dict__", {}).get("version")  # not inherited: a subclass may change the results
     if isinstance(declared, int | float | str):
-        return str(declared) if plugin is None else f"{plugin.package} {declared}"
-    if plugin is not None:
-        return _version_of(importlib.metadata.distribution(plugin.package), target)
+        return str(declared)
     place = use.rpartition(":")[0]
     if _is_file(place):
         path = _file(place, base)

@@ -10,13 +10,6 @@ from ep_bench.types import Task
 Status = Literal["ok", "FAULT", "advice", "skipped"]
 
 
-class Ready(NamedTuple):
-    """A method that can be tested: whether it is in the registry, and the task of the checks."""
-
-    registered: bool
-    task: Task
-
-
 class Finding(NamedTuple):
     """One requirement that a method does not meet; ``advice`` does not count as a fault."""
 
@@ -37,7 +30,6 @@ class Check:
     name: str
     demands: str
     needs: tuple[str, ...] = ("shapes",)
-    registry_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,12 +69,6 @@ CHECKS: tuple[Check, ...] = (
         needs=("deterministic",),
     ),
     Check("inputs-unchanged", "fit and predict do not change their arguments and accept read-only arrays", ("fits",)),
-    Check(
-        "clone",
-        "an unfitted copy predicts the same; fit and constructor change no parameters",
-        needs=("deterministic",),
-    ),
-    Check("pickle", "a fitted model can be pickled and gives the same predictions", needs=("deterministic",)),
     Check("original-units", "means and standard deviations follow shift and scale of the targets", needs=("finite",)),
     Check(
         "noise-included",
@@ -111,8 +97,6 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "many-scales", "a fit with inputs of scales 1e-6 and 1e6 gives finite predictions (advice)", needs=("finite",)
     ),
-    Check("documented", "has a title, a paper, tasks and a description per option", needs=(), registry_only=True),
-    Check("scikit-learn", "passes scikit-learn's own estimator checks", needs=("fits",), registry_only=True),
 )
 
 
@@ -129,20 +113,15 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
         "one probability per class, with sum 1 (no probabilities, or some 0: advice)",
         needs=("fits",),
     ),
-    Check("labels", "predict returns the labels passed to fit (external methods: advice)", needs=("fits",)),
     _same("deterministic", "probabilities"),
     _same("refit", "deterministic"),
     _same("no-test-rows", "deterministic"),
     _same("inputs-unchanged", "fits"),
-    _same("clone", "deterministic"),
-    _same("pickle", "deterministic"),
     Check(
         "missing-class",
         "without data of one class, probabilities of all (positive for registry methods)",
         needs=("probabilities",),
     ),
-    _same("documented"),
-    _same("scikit-learn", "fits"),
 )
 
 
@@ -154,7 +133,6 @@ ALL_CHECKS: tuple[Check, ...] = (
 DEMANDS = {check.name: check.demands for check in ALL_CHECKS}
 
 
-def checks(*, registered: bool, task: Task = "regression") -> tuple[Check, ...]:
-    """Return the checks of a registry method or an external method."""
-    known = CLASSIFIER_CHECKS if task == "classification" else CHECKS
-    return tuple(check for check in known if registered or not check.registry_only)
+def checks(task: Task | None = "regression") -> tuple[Check, ...]:
+    """Return the checks of a method with a task."""
+    return CLASSIFIER_CHECKS if task == "classification" else CHECKS

@@ -1,4 +1,4 @@
-"""Checks of classifiers only: probabilities of all classes, and labels."""
+"""Checks of classifiers only: probabilities of all classes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import classes
-from ep_bench.conformance.method_under_test import ExampleRows, MethodError, MethodUnderTest
+from ep_bench.conformance.method_under_test import ExampleRows, MethodUnderTest
 from ep_bench.predictions import ClassLabels
-
-_LABELS = np.array([30, 10, 20])  # labels of the classes 0, 1 and 2, not in ascending order
 
 
 def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
@@ -34,30 +32,6 @@ def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
             "positive probabilities; a cell fails if the true class of a test point has probability 0",
             "smooth the class frequencies, or regularise the model (min_samples_leaf of a forest)",
             advice=True,
-        )
-
-
-def labels(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that predict returns the labels that were passed to fit."""
-    rows = classes()
-    original = _LABELS[rows.y.astype(int)]
-    model = subject.instance()
-    if not callable(getattr(model, "predict", None)):
-        return
-    try:
-        with subject.guarded("fit with the labels 10, 20 and 30"):
-            model.fit(rows.X.copy(), original)
-            found = set(np.asarray(model.predict(rows.X.copy())).ravel().tolist())
-    except MethodError as error:
-        found, why = set(), f": {error}"
-    else:
-        why = f", predict returns {sorted(found, key=str)[:5]}"
-    if not found or not found <= set(_LABELS.tolist()):
-        yield Finding(
-            f"predict does not return the labels passed to fit{why}",
-            "the labels passed to fit; in studies these are indices from 0",
-            "store numpy.unique(y) as classes_, and fit to the indices of return_inverse",
-            advice=not subject.registered,
         )
 
 

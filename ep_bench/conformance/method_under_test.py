@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import textwrap
 import traceback
@@ -116,10 +115,6 @@ class MethodUnderTest:
         known = {"classes": tuple(range(CLASSES))} if classes else {}
         return self._estimator({**known, "random_state": seed}, brief=brief)
 
-    def instance(self) -> Any:
-        """Return a new model as users construct it, for a classifier without the option ``classes``."""
-        return self._estimator({"random_state": SEED}, brief=True) if self.registered else self.new().model
-
     def _estimator(self, known: Mapping[str, Any], *, brief: bool) -> Any:
         warmup = methods.get(self.target).warmup if brief else {}
         return estimator.Estimator(self.target, self.task, **{**known, **warmup, **self.options})
@@ -155,14 +150,6 @@ class MethodUnderTest:
             mean = found.mean() if hasattr(found, "mean") else found.quantile(0.5)
             std = found.std() if hasattr(found, "std") else None
             return Answer(np.asarray(mean, float), None if std is None else np.asarray(std, float), found)
-
-    def replaced(self, model: Any, like: Any = None) -> Any:
-        """Return another model, wrapped in a copy of ``like`` or of a new wrapped instance."""
-        if self.registered:
-            return model
-        shell = copy.copy(self.new() if like is None else like)
-        shell.model = model
-        return shell
 
     def predict(self, model: Any, X: Array) -> None:
         """Call the methods of a model that predict at inputs X (n, d); one of a classifier is enough."""

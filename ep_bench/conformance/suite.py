@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, Ready, checks
+from ep_bench.conformance.checks import DEMANDS, Check, CheckOutcome, Finding, checks
 from ep_bench.errors import CellError, UserError
 from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.warm_server import Child, ChildLostError, ServerLostError, WarmServer, ending
@@ -30,8 +30,7 @@ def examine(
     """
     examiner = CheckRunner(target, options, base, seconds, task)
     try:
-        ready = examiner.start()
-        yield from in_order(checks(registered=ready.registered, task=ready.task), examiner.ask)
+        yield from in_order(checks(examiner.start()), examiner.ask)
     finally:
         examiner.stop()
 
@@ -59,8 +58,8 @@ class CheckRunner:
         self._child: Child | None = None
         self._is_late = False
 
-    def start(self) -> Ready:
-        """Start a child process that imports the target. Raises UserError if this fails."""
+    def start(self) -> Task:
+        """Start a child process that imports the target; return the task. Raises UserError if this fails."""
         target = self._target
         if not self._server.alive:
             self._server.stop()
@@ -84,8 +83,8 @@ class CheckRunner:
             ) from None
         if isinstance(found, UserError):
             raise found
-        ready: Ready = found
-        return ready
+        task: Task = found
+        return task
 
     def ask(self, name: str) -> CheckOutcome:
         """Return the outcome of a check; a child process is started if there is none."""

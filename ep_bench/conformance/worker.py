@@ -16,15 +16,14 @@ from ep_bench.conformance import (
     edge_cases,
     leakage,
     quantiles,
-    registry_checks,
     side_effects,
 )
-from ep_bench.conformance.checks import DEMANDS, CheckOutcome, Finding, Ready, Skip
+from ep_bench.conformance.checks import DEMANDS, CheckOutcome, Finding, Skip
 from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest, silently
 from ep_bench.errors import UserError
 from ep_bench.types import Task
 
-MODULES = (basics, calibration, classifiers, edge_cases, leakage, quantiles, registry_checks, side_effects)
+MODULES = (basics, calibration, classifiers, edge_cases, leakage, quantiles, side_effects)
 
 
 def prepare() -> None:
@@ -39,14 +38,14 @@ class ServedChecks:
         os.chdir(cwd)
         self._subject = MethodUnderTest(target, options, base, task)
 
-    def prepare(self) -> Ready | UserError:
-        """Import and construct the target; return the error if this fails."""
+    def prepare(self) -> Task | UserError:
+        """Import and construct the target; return the task of the checks, or the error if this fails."""
         try:
             with silently():
                 self._subject.prepare()
         except UserError as error:
             return error
-        return Ready(self._subject.registered, self._subject.task or "regression")
+        return self._subject.task or "regression"
 
     def perform(self, name: str) -> CheckOutcome:
         """Return the outcome of a check."""

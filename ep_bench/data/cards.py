@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ep_bench.errors import UserError
 from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.types import Task
 
@@ -81,8 +82,15 @@ def card_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in shipped_folder("datasets").glob(f"*/{CARD_FILE}")))
 
 
+def card(name: str) -> Card:
+    """Return the card of a data set. Raises UserError, with the most similar name, if there is none of this name."""
+    if not isinstance(name, str) or name not in card_names():
+        nearest = name if isinstance(name, str) else None
+        raise UserError(f"there is no data set {name!r}", where="data", allowed=card_names(), name=nearest)
+    return _read(name)
+
+
 @cache
-def built_in_card(name: str) -> Card:
-    """Return the card of a built-in data set."""
+def _read(name: str) -> Card:
     file = shipped_folder("datasets") / name / CARD_FILE
     return Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))

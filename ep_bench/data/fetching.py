@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ep_bench.data import locations
-from ep_bench.data.cards import Card, card_names
-from ep_bench.data.lookup import card
+from ep_bench.data.cards import Card, card, card_names
 from ep_bench.data.verification import compare_file
 from ep_bench.errors import UserError
 

@@ -16,9 +16,8 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import class_labels, embedded, locations, plugins, targets, user_csv
-from ep_bench.data.cards import Card
-from ep_bench.data.lookup import card
+from ep_bench.data import class_labels, embedded, locations, targets, user_csv
+from ep_bench.data.cards import Card, card
 from ep_bench.data.splits import COUNT
 from ep_bench.errors import UnquotedText, UserError
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, Preparation
@@ -40,7 +39,7 @@ def load_dataset(
     Parameters
     ----------
     name : str
-        One of `ep_bench.data.names()`, or the name of a plugin's data set.
+        One of `ep_bench.data.names()`.
     constant_inputs : str
         ``zero``, or ``paper``, which treats the constant input of naval as in the published results; see its card.
     irrelevant_inputs : int
@@ -188,7 +187,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
 
 def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], str]:
     if found.embedded:
-        X, y = generate(found.name)
+        X, y = embedded.generate(found.name)
         # The checksum of the card is used even if the arrays differ from it by rounding errors of another libm.
         names, checksum = found.input_names(), str(found.sha256)
     else:
@@ -203,15 +202,6 @@ def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], s
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise UserError("the data contain missing or infinite numbers", where=path or found.name)
     return np.ascontiguousarray(X), np.ascontiguousarray(y), names, checksum
-
-
-def generate(name: str) -> tuple[Array, Array]:
-    """Return inputs (n, d) and targets (n,) of a data set without a file: an embedded one or that of a plugin."""
-    plugin = plugins.find(name)
-    if plugin is None:
-        return embedded.generate(name)
-    loaded = plugins.load(plugin)
-    return loaded.X, loaded.y
 
 
 def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:

@@ -19,9 +19,8 @@ PARTS = ("methods", "numerics", "models", "covariances", "predictions")  # packa
 def source_hash(name: str) -> str:
     """Return a hash of the source code of a registry method, 16 hexadecimal digits.
 
-    It covers the modules of the method and those that they import from PARTS, directly or indirectly. For a plugin, it
-    also covers all modules of its package. Comments, docstrings and layout have no effect. Another version
-    of Python may give another hash.
+    It covers the modules of the method and those that they import from PARTS, directly or indirectly. Comments,
+    docstrings and layout have no effect. Another version of Python may give another hash.
     """
     module = sys.modules[methods.get(name).fit.__module__]
     found = [source.path for source in kernel_sources.sources(Path(str(module.__file__)))]

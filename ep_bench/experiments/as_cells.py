@@ -18,8 +18,8 @@ def as_cells(study: StudyResults) -> tuple[list[Row], dict[str, Any]]:
     name = str(study.lock["experiment"])
     experiment = get(name) if name in REGISTRY else None
     results = read(study)
-    rows = experiment.cells(results) if experiment and experiment.cells else []
-    columns = experiment.columns(results) if experiment and rows else {}
+    rows = experiment.show("cells", results) if experiment else []
+    columns = experiment.show("columns", results) if experiment and rows else {}
     methods = {
         label: {"use": entry.get("use", ""), "published": [columns[label]] if label in columns else []}
         for entry in study.lock.get("options", {}).get("methods", ())

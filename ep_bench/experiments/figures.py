@@ -30,9 +30,9 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
     if experiment is not None:
-        pictures = experiment.draw(results) if drawn and results.arrays else ()
-        tables = experiment.tables(results) if results.summary else []
-        lines = [claim.sentence for claim in experiment.claims(results)] if results.summary else []
+        pictures = experiment.show("draw", results) if drawn and results.arrays else ()
+        tables = experiment.show("tables", results) if results.summary else []
+        lines = [claim.sentence for claim in experiment.show("claims", results)] if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
@@ -41,14 +41,8 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
 
 def read(study: store.StudyResults) -> ExperimentResults:
     """Return the stored results of an experiment."""
-    lock = study.lock
-    return ExperimentResults(
-        study.name,
-        _arrays(study.folder / ARRAYS),
-        lock.get("options", {}),
-        _summary(study.folder / SUMMARY),
-        lock.get("published", {}),
-    )
+    arrays, summary = _arrays(study.folder / ARRAYS), _summary(study.folder / SUMMARY)
+    return ExperimentResults(study.name, arrays, study.lock.get("options", {}), summary)
 
 
 def _arrays(path: Path) -> dict[str, Any]:

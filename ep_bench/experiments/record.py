@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from ep_bench.plotting.page import Picture, Table
-
 Arrays = Mapping[str, Any]
 Row = dict[str, Any]  # column -> value, as in results.csv
 SummaryRow = Mapping[str, str]  # column -> text, as in summary.csv
@@ -26,14 +24,13 @@ class ExperimentResults:
     """The stored results of an experiment.
 
     ``arrays`` has the content of ``arrays.npz``, ``options`` those of ``study.lock.json``, ``summary`` the rows of
-    ``summary.csv``, ``published`` the columns of published tables that entries name, by label.
+    ``summary.csv``.
     """
 
     study: str
     arrays: Arrays
     options: Mapping[str, Any] = field(default_factory=dict)
     summary: Sequence[SummaryRow] = ()
-    published: Mapping[str, str] = field(default_factory=dict)
 
 
 class Claim(NamedTuple):
@@ -110,31 +107,9 @@ class Experiment:
         """Return a function of ``compute`` that not every experiment has."""
         return getattr(self._load("compute"), name, None)
 
-    @property
-    def draw(self) -> Callable[[ExperimentResults], list[Picture]]:
-        """Function that draws the pictures."""
-        function: Callable[[ExperimentResults], list[Picture]] = self._load("figure").draw
-        return function
-
-    @property
-    def tables(self) -> Callable[[ExperimentResults], list[Table]]:
-        """Function that makes the tables before the summary."""
-        return getattr(self._load("figure"), "tables", lambda _: [])
-
-    @property
-    def claims(self) -> Callable[[ExperimentResults], list[Claim]]:
-        """Function that returns the statements that the report opens with."""
-        return getattr(self._load("figure"), "claims", lambda _: [])
-
-    @property
-    def cells(self) -> Callable[[ExperimentResults], list[Row]] | None:
-        """Function that returns repetitions as cells, None if no published number applies."""
-        return getattr(self._load("figure"), "cells", None)
-
-    @property
-    def columns(self) -> Callable[[ExperimentResults], Mapping[str, str]]:
-        """Function that returns columns of published tables by label."""
-        return getattr(self._load("figure"), "columns", lambda results: results.published)
+    def show(self, name: str, results: ExperimentResults) -> Any:
+        """Return what a function of ``figure`` returns for some results, an empty list without such a function."""
+        return getattr(self._load("figure"), name, lambda _: [])(results)
 
     def _load(self, module: str) -> Any:
         return import_module(f"{self.package}.{module}")

@@ -74,12 +74,6 @@ class ExperimentSetup:
         values = [value if isinstance(value, tuple) else (value,) for _, value in self.config]
         return [entry for entries in values for entry in entries if isinstance(entry, ExperimentMethod)]
 
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of published tables that entries name, by label, as in a lock file."""
-        named = {entry.name: getattr(entry, "published", None) for entry in self.entries()}
-        found = {label: column for label, column in named.items() if column is not None}
-        return {"published": found} if found else {}
-
     def is_computed(self, folder: Path) -> bool:
         """Return whether a folder has intact results of these options, this seed, and the current versions.
 
@@ -114,15 +108,14 @@ def write(setup: ExperimentSetup, folder: Path, computed: Computed, about: Mappi
         "environment": environment(),
         "files": store.file_checksums(folder, FILES),
         "seconds": round(seconds, 1),
-        **setup.columns(),
     }
     store.write_lock(folder, {**lock, **about})
 
 
-def update_comparison(setup: ExperimentSetup, folder: Path, about: Mapping[str, Any]) -> None:
+def update_comparison(folder: Path, about: Mapping[str, Any]) -> None:
     """Replace what a lock file has about the comparison with published numbers."""
-    lock = {k: v for k, v in (store.read_lock(folder) or {}).items() if k not in {"format", "accept", "published"}}
-    store.write_lock(folder, {**lock, **setup.columns(), **about})
+    lock = {k: v for k, v in (store.read_lock(folder) or {}).items() if k not in {"format", "accept"}}
+    store.write_lock(folder, {**lock, **about})
 
 
 def keep_earlier(folder: Path) -> None:

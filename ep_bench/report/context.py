@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TITLED = 4  # studies in the title of a page
 SMALL = 2000  # data sets with fewer data points are small
-DRAWN = 20  # methods whose scores are drawn in panels and, of a single study, whose chains and training are drawn
+DRAWN = 20  # methods whose scores are drawn in panels and, of a single study, whose chains are drawn
 NOT_DRAWN = "The figures are drawn with the option --all-figures, and in the report of a single study of few methods."
 
 
@@ -35,11 +35,11 @@ class ReportContext:
     """Merged studies. What several sections need is computed at the first access."""
 
     merged: MergedStudies
-    all_figures: bool | None = None  # draw chains, training and experiments; None: by the size
+    all_figures: bool | None = None  # draw chains and experiments; None: by the size
 
     @property
     def draws_all(self) -> bool:
-        """Return whether to draw chains, training and experiments too."""
+        """Return whether to draw chains and experiments too."""
         small = len(self.merged.studies) == 1 and len(self.merged.methods) <= DRAWN
         return small if self.all_figures is None else self.all_figures
 

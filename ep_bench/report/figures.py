@@ -134,23 +134,6 @@ def loss_and_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Pict
     return finish(figure, "score-against-time", caption)
 
 
-def predictions(folder: str | Path, dataset: str, select: Sequence[str] = ()) -> Figure:
-    """Return the predictions over the input of a data set with one input, one panel per method.
-
-    Raises UserError if no predictions of this data set are stored.
-    """
-    from ep_bench.report.sections.function_panels import pictures
-
-    report = _report([folder], select)
-    found = pictures(report, dataset)
-    if not found:
-        known = [name for name in report.merged.datasets if pictures(report, name)]
-        raise UserError(
-            "no stored predictions over one input", where="predictions", found=dataset, allowed=known or None
-        )
-    return found[0].figure
-
-
 def experiment(folder: str | Path) -> dict[str, Figure]:
     """Return the figures of an experiment by name. Raises UserError if the folder is not that of an experiment."""
     from ep_bench.experiments.figures import section

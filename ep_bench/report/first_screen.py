@@ -19,7 +19,7 @@ from ep_bench.report import score_table_formats as formats
 from ep_bench.report.merge import NAMED, listed
 from ep_bench.report.sections.leaderboard import CENTRAL, Leaderboard, LeaderboardRow, board_table, mean_text
 from ep_bench.report.sections.ranks import friedman_line
-from ep_bench.report.significance import ALPHA, block_ranks
+from ep_bench.report.significance import ALPHA
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
@@ -104,13 +104,8 @@ def _heat(table: ScoreTable, board: Leaderboard) -> Table:
 
 def _parts(table: ScoreTable) -> Array:
     """Return how good the complete entries (D, M) are: from 0 (worst of a data set) to 1 (best), NaN for others."""
-    parts = np.full(table.mean.shape, math.nan)
-    for i, whole in enumerate(table.complete):
-        if whole.sum() > 1:
-            means = np.round(table.mean[i, whole], 12)
-            ranks = block_ranks(means[None], higher_is_better=table.score.better == "higher")[0]
-            parts[i, whole] = 1.0 - (ranks - 1.0) / (len(ranks) - 1.0)
-    return parts
+    counts = table.complete.sum(axis=1, keepdims=True)
+    return np.where(counts > 1, 1.0 - (table.ranks - 1.0) / np.maximum(counts - 1.0, 1.0), math.nan)
 
 
 def _heat_entry(table: ScoreTable, i: int, j: int, places: int, part: float) -> Item:
@@ -208,7 +203,7 @@ def verdict(report: ReportContext, board: Leaderboard) -> str:
     leaders, (first, *others) = leading(board), board.ranked
     names = _ranks(leaders)
     if len(leaders) == 1:
-        leads = f"{names} has the lowest rank by {score}, followed by {_ranks(others[:1])}"
+        leads = f"{names} has the lowest rank by {score}, followed by {_ranks(_down_to(others, 1))}"
     elif len(leaders) > NAMED or leaders[-1].rank == first.rank:
         leads = f"{listed([row.method for row in leaders])} tie by {score} (rank {first.rank:.1f})"
     else:
@@ -232,7 +227,7 @@ def further(report: ReportContext, board: Leaderboard) -> str:
         for name in list(report.set_groups)[1:]:
             other = report.boards.get((board.score.name, name))
             if other and other.ranked and not other.is_single:
-                parts.append(f"{name.capitalize()} sets: {_ranks(other.ranked[:2])}")
+                parts.append(f"{name.capitalize()} sets: {_ranks(_down_to(other.ranked, 2))}")
     parts += _budgets(board)
     return ". ".join(parts) + "." * bool(parts)
 
@@ -261,7 +256,12 @@ def _all(others: Sequence[Any]) -> str:
 
 
 def _tied(board: Leaderboard) -> list[LeaderboardRow]:
-    return [row for row in board.ranked if row.rank == board.ranked[0].rank]
+    return _down_to(board.ranked, 1)
+
+
+def _down_to(rows: Sequence[LeaderboardRow], place: int) -> list[LeaderboardRow]:
+    """Return the first rows by rank down to a place, with those that tie with the last one."""
+    return [row for row in rows if row.rank <= rows[min(place, len(rows)) - 1].rank]
 
 
 def ranking_of(report: ReportContext, board: Leaderboard) -> Ranking:

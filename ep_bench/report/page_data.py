@@ -20,8 +20,8 @@ from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import cpu_seconds
 from ep_bench.report.sections import what_was_run
 from ep_bench.report.sections.leaderboard import mean_text
-from ep_bench.report.sections.training_curves import trace_order, trace_words
 from ep_bench.report.summary import ScoreTable
+from ep_bench.report.trace_words import trace_order, trace_words
 from ep_bench.results import curves
 
 COLUMNS = ("rmse", "ll", "crps", "error_rate", "brier")
@@ -196,5 +196,5 @@ def _trace(name: str, traced: dict[str, Any]) -> list[Any]:
     medians = np.asarray(traced["median"], dtype=float)
     kept = np.unique(np.linspace(0, len(epochs) - 1, POINTS).round().astype(int))
     kept = kept[np.isfinite(medians[kept])]
-    return [title, "" if name == "objective" else unit, epochs[kept].astype(int).tolist(),
+    return [title, unit, epochs[kept].astype(int).tolist(),
             [float(f"{value:.4g}") for value in medians[kept].tolist()]]  # fmt: skip

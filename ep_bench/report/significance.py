@@ -42,6 +42,7 @@ from ep_bench.types import Array
 
 ALPHA = 0.05
 FEWEST_BLOCKS = 5  # fewer blocks say too little about average ranks
+ROUNDING = 1e-12  # relative difference of equal scores, such as means whose sums have another order
 _MAX_PERMUTED = 13  # differences up to which SciPy permutes signs if there are ties or zeros
 
 
@@ -67,9 +68,14 @@ class Friedman:
 
 
 def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
-    """Return the ranks (N, k) within each block of scores (N, k), 1 the best, with average ranks for ties."""
+    """Return the ranks (N, k) within each block of scores (N, k), 1 the best; scores equal up to rounding tie."""
     signed = -scores if higher_is_better else scores
-    return np.asarray(stats.rankdata(signed, axis=1, method="average")).reshape(scores.shape)
+    order = np.argsort(signed, axis=1, kind="stable")
+    ascending = np.take_along_axis(signed, order, axis=1)
+    levels = np.zeros(scores.shape)
+    np.cumsum(np.diff(ascending, axis=1) > ROUNDING * np.abs(ascending[:, 1:]), axis=1, out=levels[:, 1:])
+    np.put_along_axis(levels, order, levels.copy(), axis=1)
+    return np.asarray(stats.rankdata(levels, axis=1, method="average")).reshape(scores.shape)
 
 
 def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
@@ -250,10 +256,10 @@ def compare_with_best(
 ) -> tuple[int, Array, NDArray[np.bool_]]:
     """Return the best of M methods on one data set, p-values (M,) against it, and which others are equal to it (M,).
 
-    The best has the lowest mean of the complete methods; without any it is -1. It is compared with each other complete
-    method, and the p-values have Holm's correction. A method is equal to the best if the test does not find it worse.
-    With one split there is no test. A t-test is used because the smallest two-sided p of Wilcoxon's test with 5 splits
-    is 1/16: it could never find a difference.
+    The best has the lowest mean of the complete methods, the first of equal ones; without any it is -1. It is compared
+    with each other complete method, and the p-values have Holm's correction. A method is equal to the best if the test
+    does not find it worse. With one split there is no test. A t-test is used because the smallest two-sided p of
+    Wilcoxon's test with 5 splits is 1/16: it could never find a difference.
 
     Parameters
     ----------
@@ -264,7 +270,7 @@ def compare_with_best(
     if not complete.any():
         return -1, p, np.zeros(losses.shape[1], dtype=bool)
     full = np.flatnonzero(complete)
-    best = int(full[np.argmin(np.mean(losses[:, full], axis=0))])
+    best = int(full[np.argmin(block_ranks(np.mean(losses[:, full], axis=0)[None], higher_is_better=False))])
     for j in full[full != best]:
         p[j] = test.p(losses[:, j] - losses[:, best])
     tested = ~np.isnan(p)

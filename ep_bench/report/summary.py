@@ -21,7 +21,6 @@ from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS, Friedman, PairedT
 from ep_bench.types import Array
 
 DATASETS, SPLITS, DRAWS = "data sets", "data sets × splits", "independent draws"  # kinds of blocks
-ROUNDING = 1e-12  # relative difference of equal means, whose sums may have another order
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,19 @@ class ScoreTable:
         return complete(self.n, self.planned)
 
     @cached_property
+    def ranks(self) -> Array:
+        """Return the ranks (D, M) of the complete entries of each data set, 1 the best, NaN for others."""
+        found = np.full(self.mean.shape, math.nan)
+        for i, whole in enumerate(self.complete):
+            means = self.mean[None, i, whole]
+            found[i, whole] = significance.block_ranks(means, higher_is_better=self.score.better == "higher")[0]
+        return found
+
+    @cached_property
     def is_best(self) -> NDArray[np.bool_]:
-        """Return which complete entries (D, M) have the best mean; several if their means are equal up to rounding."""
-        best = np.take_along_axis(self.mean, self.best[:, None], axis=1)
-        equal = np.isclose(self.mean, best, rtol=ROUNDING, atol=0.0)
-        return np.asarray(equal & self.complete & (self.best[:, None] >= 0))
+        """Return which complete entries (D, M) have the best mean; several if they tie."""
+        best = np.where(self.best >= 0, np.nanmin(self.ranks, axis=1, initial=math.inf), 0.0)
+        return np.asarray(self.ranks == best[:, None])
 
     @cached_property
     def is_alone(self) -> NDArray[np.bool_]:

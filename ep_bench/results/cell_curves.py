@@ -1,4 +1,4 @@
-"""Training curves, predictions, chains and several starts of one method and data set, from its cell files.
+"""Training curves and chains of one method and data set, from its cell files.
 
 They are entries of ``curves.json`` (``results.curves``).
 """
@@ -19,7 +19,6 @@ from ep_bench.types import Indices, Record
 POINTS = 48  # epochs kept of a longer curve
 DRAWS = 100  # draws kept of a longer chain
 DIGITS = 4  # significant, of training curves
-DECIMALS = 3  # of log evidences (nats)
 
 Entry = dict[str, Any]
 Cells = Mapping[int, str]  # split -> hash of a finished cell
@@ -29,9 +28,7 @@ class CurveEntries(NamedTuple):
     """The entries of one method and data set."""
 
     traces: Entry | None = None
-    panel: Entry | None = None
     chains: Entry | None = None
-    starts: Entry | None = None
 
 
 def hash_of(cells: Cells) -> str:
@@ -40,15 +37,10 @@ def hash_of(cells: Cells) -> str:
 
 
 def read_cells(folder: Path, cells: Cells) -> CurveEntries:
-    """Return the entries of cells in ascending order of splits; predictions are those of the first that has any."""
-    panel: Entry | None = None
+    """Return the entries of cells in ascending order of splits."""
     traced: dict[int, dict[str, list[float]]] = {}
     sampled: dict[int, dict[str, Any]] = {}
-    started: dict[int, list[float | None]] = {}
     for split, record in records(folder, cells):
-        curve = record.notes.get("curve")
-        if curve and panel is None:
-            panel = {**splits_used([split], cells), "panel": curve}
         notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
         if not record.trace and not notes:
             if "finished" not in record.provenance:
@@ -56,19 +48,11 @@ def read_cells(folder: Path, cells: Cells) -> CurveEntries:
             break  # a method keeps curves of every fit or of none
         if record.trace:
             traced[split] = record.trace
-        if evidences := record.notes.get("start_evidences"):
-            started[split] = evidences
         if notes:
             sampled[split] = notes
     traces = {**splits_used(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
     chains = {**splits_used(sampled, cells), **_sampled(sampled)} if sampled else None
-    return CurveEntries(traces, panel, chains, starts(started, cells) if started else None)
-
-
-def starts(evidences: Mapping[int, list[float | None]], cells: Cells) -> Entry:
-    """Return the entry of the log evidences (nats) of several starts by split, None if one failed."""
-    rounded = [[None if one is None else round(one, DECIMALS) for one in values] for values in evidences.values()]
-    return {**splits_used(evidences, cells), "evidences": rounded}
+    return CurveEntries(traces, chains)
 
 
 def splits_used(splits: Iterable[int], cells: Cells) -> Entry:

@@ -1,13 +1,12 @@
-"""``curves.json``: training curves, predictions over one input, chains of samplers, several starts, chosen options.
+"""``curves.json``: training curves, chains of samplers, chosen options.
 
 Cell files hold the complete curves and are not committed. For each method and data set, ``curves.json`` keeps the
-median and the range over the finished splits, at a limited number of epochs. It also keeps the predictions and the
-chains of one split, and of all splits the diagnostics of the chains, the log evidences of several starts and the chosen
-options.
+median and the range over the finished splits, at a limited number of epochs. It also keeps the
+chains of one split, and of all splits the diagnostics of the chains and the chosen options.
 
 Each entry lists its splits and a hash of their cells. An entry is dropped if one of these cells is no longer a finished
 cell of the plan. It is still found if its label has changed. It is replaced only if this machine has the cell files of
-at least as many splits. Diagnostics and starts of further splits are added.
+at least as many splits. Diagnostics of further splits are added.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.results import store
-from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used, starts
+from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used
 from ep_bench.types import Record
 
 FILE, FORMAT = "curves.json", 1
@@ -36,13 +35,9 @@ class Curves(NamedTuple):
     ``traces``: ``traces`` maps names to ``epoch`` (from 1), ``median`` and, with several splits, ``min`` and ``max``.
     A value is None if no split has a finite one.
 
-    ``panels``: ``panel`` is the result of ``runner.prediction_grid``.
-
     ``chains``: ``diagnostics`` maps names to one value per split, or None. ``chains`` are those of the split ``split``,
     the first that has any (None without). It maps names to ``draws``, the original length of a chain, and ``values``,
     at most DRAWS evenly spaced draws per chain.
-
-    ``starts``: ``evidences`` has the log evidences or bounds (nats) of the starts of each split, None if one failed.
 
     ``tuned``: entries have ``method``, ``dataset`` and ``cells`` only, the searches by the hash of the cell. Their
     ``options`` are the chosen ones, None if no trial has a score; ``trials`` and ``failed`` are the numbers of trials
@@ -51,13 +46,11 @@ class Curves(NamedTuple):
     ``pits``: entries have ``method``, ``dataset`` and ``cells`` only, the numbers of test points with a PIT value in
     each of ten equal bins, by the hash of the cell.
 
-    The file has no keys ``chains``, ``starts``, ``tuned`` and ``pits`` if there are none.
+    The file has no keys ``chains``, ``tuned`` and ``pits`` if there are none.
     """
 
     traces: list[Entry]
-    panels: list[Entry]
     chains: list[Entry]
-    starts: list[Entry]
     tuned: list[Entry]
     pits: list[Entry]
 
@@ -173,14 +166,14 @@ def read(folder: Path) -> Curves:
 
 
 def _empty() -> Curves:
-    return Curves([], [], [], [], [], [])
+    return Curves([], [], [], [])
 
 
 def _text(found: Curves) -> str:
     """Return the text of the file, one line per entry, so that differences are easy to read."""
     parts = [f'"format": {FORMAT}']
     for kind, entries in zip(Curves._fields, found, strict=True):
-        if kind in {"chains", "starts", "tuned", "pits"} and not entries:
+        if kind in {"chains", "tuned", "pits"} and not entries:
             continue
         lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
         parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")
@@ -190,21 +183,12 @@ def _text(found: Curves) -> str:
 def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
     """Return whether the known entries already include all cell files of this machine."""
     by_split = [entry for entry in (known.traces, known.chains) if entry is not None]
-    if by_split:
-        return all(local.keys() <= set(entry["splits"]) for entry in by_split)
-    return not local or (known.panel is not None and known.panel["splits"][0] <= min(local))
+    return all(local.keys() <= set(entry["splits"]) for entry in by_split) if by_split else not local
 
 
 def _better(old: CurveEntries, new: CurveEntries, cells: Cells) -> CurveEntries:
-    """Return the training curves of more splits (in a tie the new ones) and the panel of the earlier split.
-
-    Chains and starts are those of all splits.
-    """
-    panel = new.panel
-    if old.panel is not None and (panel is None or panel["splits"] > old.panel["splits"]):
-        panel = old.panel
-    chains, started = _joined(old.chains, new.chains, cells), _joined_starts(old.starts, new.starts, cells)
-    return CurveEntries(_larger(old.traces, new.traces), panel, chains, started)
+    """Return the training curves of more splits (in a tie the new ones), and the chains of all splits."""
+    return CurveEntries(_larger(old.traces, new.traces), _joined(old.chains, new.chains, cells))
 
 
 def _larger(old: Entry | None, new: Entry | None) -> Entry | None:
@@ -231,10 +215,3 @@ def _joined(old: Entry | None, new: Entry | None, cells: Cells) -> Entry | None:
         "split": first["split"],
         "chains": first["chains"],
     }
-
-
-def _joined_starts(old: Entry | None, new: Entry | None, cells: Cells) -> Entry | None:
-    """Return the log evidences of the splits of both entries; of a split that both have, the new ones."""
-    entries = [one for one in (old, new) if one is not None]
-    found = {split: values for one in entries for split, values in zip(one["splits"], one["evidences"], strict=True)}
-    return starts(dict(sorted(found.items())), cells) if found else None

@@ -73,7 +73,7 @@ def _wait_for_lock(descriptor: int, folder: Path) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                raise _still_locked(descriptor, folder) from None
+                raise _still_locked(folder) from None
             time.sleep(_POLL_INTERVAL)
         except OSError:
             return
@@ -81,23 +81,11 @@ def _wait_for_lock(descriptor: int, folder: Path) -> None:
             return
 
 
-def _still_locked(descriptor: int, folder: Path) -> UserError:
+def _still_locked(folder: Path) -> UserError:
     """Return the error of a folder that another process or thread does not release."""
-    pid = _holder(os.fstat(descriptor).st_ino)
-    who = f"process {pid}" if pid else "another process, perhaps on another machine,"
+    problem = f"another run has held the lock on this folder for more than {_LONGEST_WRITE:g} s"
     advice = "wait until it has ended, or end it, and repeat the command; all finished cells are kept"
-    problem = f"{who} has held the lock on this folder for more than {_LONGEST_WRITE:g} s"
     return UserError(f"{problem}; {advice}", where=str(folder))
-
-
-def _holder(inode: int) -> int:
-    """Return the process of this machine that holds a lock on a file, 0 if it is unknown."""
-    with contextlib.suppress(OSError, ValueError, IndexError):  # there is no such file except on Linux
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()  # number, FLOCK, ADVISORY, WRITE, process, device:inode, start, end
-            if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-                return max(int(words[4]), 0)
-    return 0
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

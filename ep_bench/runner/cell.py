@@ -27,7 +27,6 @@ from ep_bench.predictions import (
 from ep_bench.recalibration import held_out_parts
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
-from ep_bench.runner import fit_notes
 from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail
 from ep_bench.types import UNCONVERGED, Array, Dataset, DatasetRef, Preparation, Record, Split
 
@@ -96,8 +95,6 @@ def _fit_and_score(
     warning = _unconverged(method)
     met = False if warning else met
     record.row |= {} if met is None else {"converged": "true" if met else "false"}
-    grid = fit_notes.over_grid(lambda points: method.predict(points).prediction, job.dataset, dataset, split)
-    record.notes |= {} if grid is None else {"curve": grid}
     return warning, missing_density(found.test.prediction)
 
 

@@ -76,7 +76,7 @@ class ExperimentPlan(BasePlan):
         with relative_to(study.path.parent), sole_writer(self.folder):
             is_computed = self.is_computed or self.setup.is_computed(self.folder)  # by another run, meanwhile
             if is_computed and (not self.is_computed or store.stamps(self.folder) == self.stamps):
-                storage.update_comparison(self.setup, self.folder, about)
+                storage.update_comparison(self.folder, about)
             elif (values := (self.whole or self).values()) is not None:
                 seconds = sum(float(row.get("fit_seconds", 0.0)) for row in self.finished.rows.values())
                 computed = combined(self.setup.experiment, self.setup.config, self.setup.seed, values)

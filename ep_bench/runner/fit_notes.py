@@ -1,17 +1,16 @@
-"""Notes of a record besides scores: chains and diagnostics of a sampler, and predictions over a grid."""
+"""Notes of a record besides scores: chains and diagnostics of a sampler."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench import data
 from ep_bench.results import cell_curves
-from ep_bench.types import Array, Dataset, DatasetRef, Split
+from ep_bench.types import Array
 
 DRAWS = 200  # draws kept per chain
 ROWS = 1000  # largest number of test points whose predictions are diagnosed
@@ -88,61 +87,3 @@ def _short(table: Array) -> list[list[float | None]]:
 
 def _exponent(value: float) -> int:
     return math.floor(math.log10(value))
-
-
-POINTS = 241
-MARGIN = 0.25  # extension of the grid on either side, as a fraction of the range of the inputs
-POINTS_KEPT = 300  # largest number of training or test points kept
-GRID_DIGITS = 6
-
-Predict = Callable[[Array], Any]  # returns the prediction at inputs (N, d)
-
-
-def over_grid(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
-    """Return predictions over a grid in original units, or None if there is nothing to draw.
-
-    ``grid``, ``mean`` and ``std`` have POINTS values. ``std`` includes the noise, and is None if the method gives no
-    standard deviation. ``truth`` is the noise-free function, or None if unknown. ``x_train``, ``y_train``, ``x_test``
-    and ``y_test`` are at most POINTS_KEPT evenly spaced points of the split. Errors and warnings here do not affect the
-    cell.
-    """
-    if dataset.task != "regression" or dataset.X.shape[1] != 1 or dataset.preparation:
-        return None
-    try:
-        return _curve(predict, ref, dataset, split)
-    except Exception:  # noqa: BLE001 a method may raise any exception; its scores do not depend on this figure
-        return None
-
-
-def _curve(predict: Predict, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
-    low, high = float(dataset.X.min()), float(dataset.X.max())
-    margin = MARGIN * (high - low) or 1.0
-    grid = np.linspace(low - margin, high + margin, POINTS)
-    prediction = predict(grid[:, None].copy())
-    mean = np.asarray(prediction.mean(), dtype=np.float64)
-    if mean.shape != grid.shape or not np.isfinite(mean).all():
-        return None
-    function = None if ref.csv or ref.target or ref.target_transform != "none" else data.true_function(ref.name)
-    curve = {
-        "grid": _shortened(grid),
-        "mean": _shortened(mean),
-        "std": _standard_deviations(prediction, grid.shape),
-        "truth": None if function is None else _shortened(function(grid[:, None])),
-    }
-    for part, rows in (("train", split.train), ("test", split.test)):
-        kept = rows[cell_curves.evenly(len(rows), POINTS_KEPT)]
-        curve |= {f"x_{part}": _shortened(dataset.X[kept, 0]), f"y_{part}": _shortened(dataset.y[kept])}
-    return curve
-
-
-def _standard_deviations(prediction: Any, shape: tuple[int, ...]) -> list[float] | None:
-    """Return the standard deviations, or None if one of them is missing or not finite."""
-    if not hasattr(prediction, "std"):
-        return None
-    std = np.asarray(prediction.std(), dtype=np.float64)
-    return _shortened(std) if std.shape == shape and np.isfinite(std).all() else None
-
-
-def _shortened(values: Array) -> list[float]:
-    """Return values with enough significant digits for a figure."""
-    return [float(f"{value:.{GRID_DIGITS}g}") for value in np.asarray(values, dtype=np.float64)]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ep_bench import methods
 from ep_bench.errors import one_line
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour
@@ -46,7 +45,7 @@ class Job:
     @property
     def external(self) -> bool:
         """Return whether the method is not part of ep-bench; the answer needs no import of the method."""
-        return ":" in self.use or methods.plugin(self.use) is not None
+        return ":" in self.use
 
 
 PARTS = "parts"  # the data set of a part

@@ -63,7 +63,6 @@ class CellMethod:
         self._model: Any = None
         self._densities: list[DensityPrediction] = []  # of the current model
         self._is_class = adapters.is_target(setup.use)
-        self._is_external = self._is_class or methods.plugin(setup.use) is not None
         self._version = _version(setup.use, setup.base, json.dumps(setup.options), setup.tuned)
 
     def open(self, variants: Sequence[Options], strict: bool) -> Opened:
@@ -71,7 +70,7 @@ class CellMethod:
 
         Errors are ignored unless ``strict``: in a search they occur again in their trial, which records them.
         """
-        source = {} if self._is_external else {"source": source_hash(self._setup.use)}
+        source = {} if self._is_class else {"source": source_hash(self._setup.use)}
         return Opened(self._version, {**environment(), **source}, self._load(variants, strict))
 
     def _load(self, variants: Sequence[Options], strict: bool) -> float:

@@ -54,7 +54,7 @@ def seconds_of(row: Mapping[str, Any]) -> float:
 def _dataset(factors: Mapping[str, Any], label: str) -> DatasetRef:
     if "csv" in factors:
         raise UserError(f"the file of {factors['name']} is not in the results folder")
-    if factors["name"] not in {*data.names(), *data.plugin_names()}:
+    if factors["name"] not in data.names():
         raise UserError(f"the data set {factors['name']} is not installed")
     options = {key: value for key, value in factors.items() if key != "checksum"}
     ref = DatasetRef(label=label, **options)

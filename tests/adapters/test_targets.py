@@ -94,6 +94,24 @@ def test_the_version_of_a_class_follows_all_modules_of_its_package(
     assert second != first
 
 
+def test_the_version_of_an_editable_package_follows_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info, module = tmp_path / "tiny_methods-1.2.3.dist-info", tmp_path / "tiny_methods_of_mine.py"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-methods\nVersion: 1.2.3\n")
+    (info / "top_level.txt").write_text("tiny_methods_of_mine\n")
+    module.write_text("class Cls:\n    def fit(self, X, y): ...\n    def predict(self, X): ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(targets, "distributions", targets.distributions.__wrapped__)
+    versions = []
+    for editable in ("false", "true", "true"):
+        (info / "direct_url.json").write_text(f'{{"dir_info": {{"editable": {editable}}}, "url": "file:///x"}}')
+        module.write_text(module.read_text() + "\n# changed\n")
+        versions.append(adapters.version("tiny_methods_of_mine:Cls", tmp_path))
+    assert versions[0] == "tiny-methods 1.2"
+    assert all(version.startswith("tiny-methods 1.2; file ") for version in versions[1:])
+    assert versions[1] != versions[2]
+
+
 def test_nested_errors_keep_their_parts(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Right: ...\nclass Other: ...\n")
     with pytest.raises(UserError) as caught:

@@ -7,9 +7,9 @@ import pytest
 from ep_bench import data, methods
 from ep_bench.cli.commands import methods as output
 from ep_bench.cli.commands.data import dataset_table
+from ep_bench.cli.output.conformance import outcome_items
 from ep_bench.cli.output.text import Columns, indented
 from ep_bench.conformance.checks import CheckOutcome, Finding
-from ep_bench.conformance.output import outcome_lines
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import table
 from tests.commands import lines_of
@@ -47,7 +47,7 @@ def test_choices_and_bounds_are_shown() -> None:
 def test_findings_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = CheckOutcome.of("fits", (Finding("found " * 30, "expected " * 30, "remedy " * 30),))
     monkeypatch.setenv("COLUMNS", "80")
-    assert 70 < max(map(len, outcome_lines(outcome))) <= 80
+    assert 70 < max(map(len, lines_of(outcome_items(outcome)))) <= 80
 
 
 def test_columns_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

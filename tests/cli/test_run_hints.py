@@ -56,12 +56,6 @@ def test_a_method_that_is_not_selected_is_not_named(folder: Path) -> None:
     assert ("bad.py:Bad" in done.stdout, "Worse" in done.stdout + done.stderr) == (True, False)
 
 
-def test_the_summary_of_a_check_has_no_single_numbers(folder: Path) -> None:
-    done = ep_bench("check", folder, "--summary", "--all")
-    assert done.returncode == 2
-    assert "--summary and --all exclude each other" in done.stderr
-
-
 def test_a_run_reads_finished_cell_files_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cells_in_this_process():
         ep_bench("run", "my study.yaml", cwd=folder)

@@ -7,7 +7,6 @@ import os
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator
 
 from ep_bench import Predictive
 
@@ -136,52 +135,6 @@ class DeviationOfStandardised(Honest):
     def predict(self, X, return_std=False):
         mean, std = super().predict(X, return_std=True)
         return (mean, std / self.scale) if return_std else mean
-
-
-class ConstructorAlters(Honest, BaseEstimator):
-    def __init__(self, penalty=2.0):
-        self.penalty = 0.5 * penalty
-
-
-class FitAlters(Honest, BaseEstimator):
-    def __init__(self, penalty=2.0):
-        self.penalty = penalty
-
-    def fit(self, X, y):
-        self.penalty = self.penalty * len(y)
-        return super().fit(X, y)
-
-
-class HoldsALock(Honest):
-    """Neither copied nor pickled."""
-
-    def __init__(self):
-        import threading
-
-        self.lock = threading.Lock()
-
-
-class KeepsALambda(Honest):
-    def fit(self, X, y):
-        self.link = lambda value: value
-        return super().fit(X, y)
-
-
-class KeepsStateElsewhere(Honest):
-    """Forgets in pickle what predict needs."""
-
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.factor = 1.0
-        return self
-
-    def __getstate__(self):
-        return {key: value for key, value in self.__dict__.items() if key != "factor"}
-
-    def predict(self, X, return_std=False):
-        mean, std = super().predict(X, return_std=True)
-        mean = mean * getattr(self, "factor", 1.1)
-        return (mean, std) if return_std else mean
 
 
 class WritesIntoX(Honest):

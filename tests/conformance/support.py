@@ -44,7 +44,7 @@ def outcomes(target: str, *, without: Container[str] = (), **options: object) ->
     """Run the checks of a target but those named in ``without``."""
     subject = QuickMethod(target, options, HERE)
     subject.prepare()
-    chosen = checks(registered=subject.registered, task=subject.task or "regression")
+    chosen = checks(subject.task)
     with threadpool_limits(1):
         found = in_order((check for check in chosen if check.name not in without), lambda name: perform(subject, name))
         return {outcome.check: outcome for outcome in found}

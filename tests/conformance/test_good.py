@@ -40,7 +40,6 @@ class Density:
     def predict_dist(self, X):
         return stats.t(8.0, np.full(len(X), self.distribution[0]), self.distribution[1])
 """
-SCIKIT_LEARN = {"scikit-learn"}
 POINTS = {"noise-included", "density", "quantiles"}
 
 
@@ -53,7 +52,7 @@ EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
 )
 def test_methods_of_the_registry_conform(name: str) -> None:
     """Run the checks that tests/methods/test_sklearn.py and test_contract.py do not contain; all checks for pbp."""
-    elsewhere = set() if name == "pbp" else SCIKIT_LEARN | EDGE_CASES
+    elsewhere = set() if name == "pbp" else EDGE_CASES
     found = outcomes(name, without=elsewhere, **quick(name))
     assert having(found, "ok") == found.keys(), findings(found)
 
@@ -80,7 +79,7 @@ OTHERS = [*INFERENCES][1:]
 @pytest.mark.xdist_group("covariances")
 @pytest.mark.parametrize("inference", ["vb", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHERS)])
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
-    found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])
+    found = outcomes("gp_t", inference=inference, **INFERENCES[inference])
     assert having(found, "ok") == found.keys(), findings(found)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ep_bench import data
-from ep_bench.data import reading, verification
 from ep_bench.data.targets import few_values
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
@@ -72,28 +71,6 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
 
 def test_all_data_files_together_are_small() -> None:
     assert sum(path.stat().st_size for path in (ROOT / "datasets").rglob("*") if path.is_file()) <= 6_000_000
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"n": 307}, "expected 307 data points with 6 inputs as on the card.*found 308 with 6"),
-        ({"d": 7}, "expected 308 data points with 7 inputs as on the card.*found 308 with 6"),
-        ({"target_column": 7}, "the file has 7 columns, but the target is column 7"),
-        ({"target_column": 0}, "the target has 5 different values, and the card has no `target_values`"),
-    ],
-)
-def test_verify_compares_the_data_with_the_card(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, int], message: str
-) -> None:
-    wrong = data.card("yacht").model_copy(update={**changed, "inputs": ()})
-    monkeypatch.setattr(verification, "card", lambda _: wrong)
-    monkeypatch.setattr(reading, "card", lambda _: wrong)
-    reading._load.cache_clear()
-    (found,) = data.verify(["yacht"])
-    assert found.status == "card"
-    assert re.search(message, found.detail)
-    reading._load.cache_clear()
 
 
 def test_no_folder_is_without_a_card() -> None:

@@ -48,7 +48,7 @@ def test_pit_histograms_sum_the_stored_counts_of_all_splits(tmp_path, make_study
     rows = [row for row in store.read_rows(folder / store.RESULTS) if row["method"] == "pbp"]
     counts = {row["cell"]: [int(row["split"]), 10, *[0] * 8] for row in rows}
     entry = {"method": "pbp", "dataset": "boston", "cells": counts}
-    (folder / "curves.json").write_text(json.dumps({"format": 1, "traces": [], "panels": [], "pits": [entry]}))
+    (folder / "curves.json").write_text(json.dumps({"format": 1, "traces": [], "pits": [entry]}))
     (picture,) = calibration_and_time.pit_figures(ReportContext(merge.merge([folder])))
     (drawn,) = [line for line in picture.figure.axes[0].lines if line.get_label() == "pbp"]
     first, n = sum(int(row["split"]) for row in rows), len(rows)

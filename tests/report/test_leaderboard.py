@@ -211,6 +211,20 @@ def test_methods_of_equal_rank_tie_and_are_bold(tmp_path, make_study):
     assert "ridge and gp tie by mean test log-likelihood (rank 1.5)" in shown.lines[0]
 
 
+def test_a_tie_for_the_second_place_is_named_and_rounding_errors_are_ties(tmp_path, make_study):
+    levels = {"pbp": 0.25, "ridge": 0.3, "gp": 0.1 + 0.2}
+    assert levels["gp"] != levels["ridge"]
+    folder = make_study(
+        tmp_path / "s", datasets=("boston", "yacht", "wine"), change=lambda row: {**row, "ll": -levels[row["method"]]}
+    )
+    report = ReportContext(merge.merge([folder]))
+    board = report.leaderboards[0]
+    assert report.table_of(board.score).ranks.tolist() == [[1.0, 2.5, 2.5]] * 3
+    verdict = first_screen.verdict(report, board)
+    assert "pbp (rank 1.0) has the lowest rank" in verdict
+    assert "followed by ridge (rank 2.5) and gp (2.5)" in verdict
+
+
 def test_tests_separate_the_first_method_from_all_others(tmp_path, make_study):
     """On 10 data sets with the same order of two methods, Wilcoxon's test rejects."""
 

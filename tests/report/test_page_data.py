@@ -17,6 +17,8 @@ from ep_bench.report import build, first_screen, merge, page_data, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.significance import PairedTest
 from ep_bench.results import store
+from ep_bench.types import Record
+from tests.report.synthetic import complete
 
 
 def content(*folders):
@@ -78,6 +80,18 @@ def test_options_are_those_of_the_cells_not_of_the_entry(tmp_path, make_study):
     store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
     data = content(folder)
     assert [data["options"][place] for entry in data["entries"] for place in entry["o"]] == ["samples: 37500"] * 2
+
+
+def test_traces_are_medians_over_the_splits_without_internal_quantities(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ("pbp", "gp"), ("boston", "yacht"), 3)
+    for row in store.read_rows(folder / store.RESULTS):
+        known = np.array([2.0, np.nan, 1.0]) + row["split"]
+        trace = {"noise_deviation": [np.inf] * 3 if row["dataset"] == "boston" else known.tolist(), "own": [1.0, 2.0]}
+        store.write_record(folder, Record(row=row, factors={}, trace=trace if row["method"] == "pbp" else {}))
+    found = page_data.page_traces(ReportContext(merge.merge([complete(folder)])))
+    assert found["pbp", "yacht"] == [["Noise standard deviation", "standardised units", [1, 3], [3.0, 2.0]]]
+    assert found["pbp", "boston"] == []
+    assert ("gp", "yacht") not in found
 
 
 def test_pairs_have_the_p_values_of_the_paired_test(tmp_path, make_study):

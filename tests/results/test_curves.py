@@ -21,19 +21,10 @@ def trace(split: int, epochs: int = EPOCHS) -> dict[str, list[float]]:
     return {"noise_deviation": [float(split + e) for e in range(epochs)]}
 
 
-def panel(split: int) -> dict[str, object]:
-    data = {key: [0.5] for key in ("x_train", "y_train", "x_test", "y_test")}
-    return {"grid": [0.0, 1.0], "mean": [float(split), 1.0], "std": None, "truth": None, **data}
-
-
 def sampled(split: int, draws: int = 6) -> dict[str, object]:
     values = [[float(split + chain + t) for t in range(draws)] for chain in range(2)]
     chains = {"noise_deviation": {"draws": 10 * draws, "values": values}}
     return {"chains": chains, "diagnostics": {"r_hat_predictions": 1.0 + split / 100, "divergences": None}}
-
-
-def started(split: int) -> dict[str, object]:
-    return {"start_evidences": [-10.0 - split, None, -8.12345]}
 
 
 class Study:
@@ -82,7 +73,7 @@ def study(tmp_path: Path) -> Study:
 def test_median_and_range_over_the_finished_splits(study: Study) -> None:
     study.finish([0, 1, 3])
     (entry,) = study.update().traces
-    assert json.loads((study.folder / curves.FILE).read_text()).keys() == {"format", "traces", "panels"}
+    assert json.loads((study.folder / curves.FILE).read_text()).keys() == {"format", "traces"}
     assert (entry["method"], entry["dataset"], entry["splits"]) == ("a", "toy", [0, 1, 3])
     assert entry["traces"] == {
         "noise_deviation": {
@@ -112,13 +103,11 @@ def test_cells_without_curves_from_another_folder_hide_none(study: Study) -> Non
 
 def test_a_fresh_clone_keeps_the_file_byte_by_byte(study: Study) -> None:
     pits = {"pit": [3, *[1] * 9]}
-    study.finish(
-        range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split), **started(split), **pits}
-    )
+    study.finish(range(4), trace=trace, notes=lambda split: sampled(split) | pits)
     before, text = study.update(), (study.folder / curves.FILE).read_bytes()
     shutil.rmtree(study.folder / store.CELLS)
     assert study.update() == before
-    assert [len(kind) for kind in before] == [1, 1, 1, 1, 0, 1]
+    assert [len(kind) for kind in before] == [1, 1, 0, 1]
     assert (study.folder / curves.FILE).read_bytes() == text
 
 
@@ -144,17 +133,17 @@ def test_methods_on_the_same_splits_are_distinguished_and_stay_as_they_are(tmp_p
 
 
 def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
-    notes = {"trace": trace, "notes": lambda split: {"curve": panel(split), **sampled(split)}}
+    notes = {"trace": trace, "notes": sampled}
     study.finish(range(4), **notes)
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
     assert not (study.folder / curves.FILE).exists()
     study.finish(range(4), **notes)
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
-    assert study.update() == curves.Curves([], [], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
 
 
 def test_an_entry_with_unplanned_splits_is_dropped(study: Study) -> None:
@@ -174,17 +163,6 @@ def test_a_new_label_keeps_its_curves(study: Study) -> None:
     (entry,) = study.update().traces
     assert entry["method"] == "renamed"
     assert entry["splits"] == [0, 1, 2, 3]
-
-
-def test_the_panel_shows_the_first_finished_split(study: Study) -> None:
-    study.finish([2, 3], notes=lambda split: {"curve": panel(split)})
-    (entry,) = study.update().panels
-    assert (entry["splits"], entry["panel"]["mean"][0]) == ([2], 2.0)
-    study.forget()
-    study.finish([3], notes=lambda split: {"curve": panel(split)})
-    assert study.update().panels == [entry]
-    study.finish([1], notes=lambda split: {"curve": panel(split)})
-    assert study.update().panels[0]["splits"] == [1]
 
 
 def test_splits_of_unequal_length_and_values_that_are_not_finite(study: Study) -> None:
@@ -212,11 +190,11 @@ def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
 
 def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [], [], [], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
     assert not (study.folder / curves.FILE).exists()
 
 
-@pytest.mark.parametrize("text", ["<<<<<<< HEAD", "{}", '{"format": 2, "traces": [], "panels": []}'])
+@pytest.mark.parametrize("text", ["<<<<<<< HEAD", "{}", '{"format": 2, "traces": []}'])
 def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
     study.finish(range(4))
     study.update()
@@ -260,7 +238,7 @@ def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> Non
 
 def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
-    assert study.update() == curves.Curves([], [], [], [], [], [])  # a method keeps curves of every fit or of none
+    assert study.update() == curves.Curves([], [], [], [])  # a method keeps curves of every fit or of none
     study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
     (entry,) = study.update().chains
     assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
@@ -282,16 +260,3 @@ def test_the_committed_curves_are_read() -> None:
     assert folders
     for folder in folders:
         assert any(curves.read(folder))
-
-
-# Several starts
-
-
-def test_log_evidences_of_several_starts_of_all_machines(study: Study) -> None:
-    study.finish([1, 2], trace=trace, notes=started)
-    study.update()
-    study.forget()
-    study.finish([0], trace=trace, notes=started)
-    (entry,) = study.update().starts
-    assert (entry["method"], entry["dataset"], entry["splits"]) == ("a", "toy", [0, 1, 2])
-    assert entry["evidences"] == [[-10.0, None, -8.123], [-11.0, None, -8.123], [-12.0, None, -8.123]]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import subprocess
 import sys
 import threading
@@ -231,7 +229,6 @@ def test_the_wait_for_another_writer_ends_with_a_message(tmp_path: Path, monkeyp
     message = str(raised.value)
     assert message.startswith(f"{tmp_path}: ")
     assert "for more than 0.2 s; wait until it has ended, or end it" in message
-    assert re.search(rf"process {os.getpid()} has held|another process, perhaps on another machine, has held", message)
     with sole_writer(tmp_path):
         pass
 

@@ -38,8 +38,8 @@ def init(file: Path, method: str | None) -> int:
 def schema(out: Path | None) -> int:
     """Print the JSON schema of a study, for completion in editors.
 
-    It includes the installed plugins. Editors with the YAML language server read the schema that a comment names in the
-    first line of a study: # yaml-language-server: $schema=FILE
+    Editors with the YAML language server read the schema that a comment names in the first line of a study:
+    # yaml-language-server: $schema=FILE
     """
     import json
 

@@ -55,10 +55,7 @@ def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
 @data.command("verify")
 @click.argument("names", nargs=-1)
 def data_verify(names: tuple[str, ...]) -> int:
-    """Compare the data on this machine with their cards. Exits with status 2 if one differs.
-
-    Compares checksums, numbers of data points and inputs, and the target column.
-    """
+    """Compare the data on this machine with their checksums. Exits with status 2 if one differs."""
     from ep_bench import data as package
 
     found = package.verify(list(names) or list(package.names()))
@@ -66,7 +63,7 @@ def data_verify(names: tuple[str, ...]) -> int:
 
     missing = [name for name, state, _ in found if state == "missing"]
     wrong = any(name in names or package.card(name).sha256 is not None for name in missing)
-    return EXIT_USAGE if wrong or {"changed", "card"} & {state for _, state, _ in found} else 0
+    return EXIT_USAGE if wrong or "changed" in {state for _, state, _ in found} else 0
 
 
 @data.command("check")
@@ -93,11 +90,9 @@ def data_check(file: str, target: str, task: Any) -> int:
 
 
 def dataset_table(cards: Iterable[Card]) -> Columns:
-    """Return one row per data set: those of the cards, and those of plugins."""
+    """Return one row per data set."""
     from ep_bench import data as package
-    from ep_bench import plugins
     from ep_bench.cli.output.text import Columns
-    from ep_bench.data.cards import card_names
 
     rows: list[tuple[str, ...]] = [("name", "points", "inputs", "classes", "splits", "where", "title")]
     for card in cards:
@@ -105,8 +100,6 @@ def dataset_table(cards: Iterable[Card]) -> Columns:
         rows.append(
             (card.name, str(card.n), str(card.d), classes, str(card.n_splits), package.location(card), card.title)
         )
-    # Plugins are not loaded, because a broken or slow one would affect the whole list.
-    rows += [(name, "", "", "", "", "plugin", text) for name, text in plugins.described(plugins.DATASETS, card_names())]
     return Columns(rows, drop=["title"])
 
 

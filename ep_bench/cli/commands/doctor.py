@@ -44,16 +44,5 @@ def doctor() -> None:
         ("data cache", str(data.cache_folder())),
         ("data found", ", ".join(present)),
         ("data absent", ", ".join(absent) or "none"),
-        *_plugin_lines(),
     ]
     echo([fields(rows)])
-
-
-def _plugin_lines() -> list[tuple[str, str]]:
-    """Return one row per plugin, with the reason if it cannot be used, or one row without plugins."""
-    from ep_bench import methods, plugins
-    from ep_bench.data.cards import card_names
-
-    groups = ((plugins.METHODS, methods.REGISTRY), (plugins.DATASETS, card_names()))
-    rows = [(f"plugin {name}", text) for group, names in groups for name, text in plugins.described(group, names)]
-    return rows or [("plugins", "none")]

@@ -29,7 +29,7 @@ def methods() -> None:
 
 @methods.command("list")
 def methods_list() -> None:
-    """List the methods of the registry and of installed plugins."""
+    """List the methods of the registry."""
     echo([method_table()])
 
 
@@ -41,7 +41,7 @@ def methods_show(name: str) -> None:
 
 
 @methods.command("test")
-@click.argument("target", required=False)
+@click.argument("target")
 @click.option(
     "--option",
     "options",
@@ -62,37 +62,23 @@ def methods_show(name: str) -> None:
     help="Task of the tests.  [default: the first task of the method]",
 )
 @click.option("--quiet", is_flag=True, help="Print findings and the last line only.")
-@click.option("--list", "listed", is_flag=True, help="Print the checks and their requirements; test nothing.")
-def methods_test(
-    target: str | None, options: tuple[str, ...], seconds: float, task: Task | None, quiet: bool, listed: bool
-) -> int:
+def methods_test(target: str, options: tuple[str, ...], seconds: float, task: Task | None, quiet: bool) -> int:
     """Test the conformance of TARGET, any method.
 
     TARGET is a name of the registry, `package.module:Class`, or `./file.py:Class` relative to the current folder.
     Each check runs in a separate process; a crash or an endless loop is a fault in that check. Advice is not a fault.
-    Exits with status 2 if there is a fault. --list prints the requirements.
+    Exits with status 2 if there is a fault.
     """
-    from ep_bench.conformance.output import list_lines
-
-    if listed:
-        echo(list_lines())
-        return 0
-    if target is None:
-        raise click.UsageError("name a TARGET, or use --list")
-    return _test_method(target, options, seconds, task, quiet)
-
-
-def _test_method(target: str, options: Sequence[str], seconds: float, task: Task | None, quiet: bool) -> int:
     import time
 
-    from ep_bench.conformance.output import outcome_lines, summary
+    from ep_bench.cli.output.conformance import outcome_items, summary
     from ep_bench.conformance.suite import examine
 
     started, outcomes = time.monotonic(), []
     for outcome in examine(target, _parse_options(options), Path.cwd(), seconds, task):
         outcomes.append(outcome)
         if not quiet or outcome.findings:
-            echo(outcome_lines(outcome))
+            echo(outcome_items(outcome))
     click.echo(summary(target, outcomes, time.monotonic() - started))
     return EXIT_USAGE if any(outcome.status == "FAULT" for outcome in outcomes) else 0
 
@@ -111,22 +97,20 @@ def _parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def method_table() -> Columns:
-    """Return a table of the methods with title, tasks and paper; the package and reference of a plugin."""
+    """Return a table of the methods with title, tasks and paper."""
     from ep_bench import methods as registry
-    from ep_bench import plugins
     from ep_bench.cli.output.text import Columns
 
     found = [registry.get(name) for name in registry.REGISTRY]
     tasks = ["both" if len(one.tasks) > 1 else one.tasks[0] for one in found]
     rows = [(name, task, one.title, one.paper) for name, task, one in zip(registry.REGISTRY, tasks, found, strict=True)]
-    rows += [(name, "", about, "") for name, about in plugins.described(plugins.METHODS, registry.REGISTRY)]
     return Columns([("name", "task", "method", "paper"), *rows], drop=["paper", "task"])
 
 
 def method_items(name: str) -> list[Item]:
     """Return the options of a method with defaults, allowed values and sources, and its documentation.
 
-    ``name`` is in the registry, or is a plugin or an external class.
+    ``name`` is in the registry, or an external class.
     """
     from ep_bench import adapters
     from ep_bench import methods as registry
@@ -138,9 +122,8 @@ def method_items(name: str) -> list[Item]:
 
     if adapters.is_target(name):
         return _target_items(name)
-    method, plugin = registry.get(name), registry.plugin(name)
+    method = registry.get(name)
     about = [method.paper, f"version {method.version}; {', '.join(method.tasks)}"]
-    about += [f"of {plugin}: {plugin.reference}"] if plugin else []
     common = [Option(key, written(value), "true or false", _COMMON[key]) for key, value in COMMON_OPTIONS.items()]
     options = fields(
         [
@@ -161,14 +144,11 @@ def _documentation(of: object) -> str:
 
 
 def _target_items(use: str) -> list[Item]:
-    """Return the package or version of an external class, its parameters with defaults, and its documentation."""
+    """Return the version of an external class, its parameters with defaults, and its documentation."""
     from ep_bench import adapters
-    from ep_bench import methods as registry
 
     target = adapters.resolve(use, Path.cwd())
-    plugin = None if ":" in use else registry.plugin(use)
-    origin = f"class {plugin.reference} of {plugin}" if plugin else "an external class"
-    lines = [f"{use}: {origin}", f"  version {adapters.version(use, Path.cwd())}", ""]
+    lines = [f"{use}: an external class", f"  version {adapters.version(use, Path.cwd())}", ""]
     known = adapters.parameters(target)
     for key, default in (known or {}).items():
         lines.append(key if default is inspect.Parameter.empty else f"{key}: {default}")

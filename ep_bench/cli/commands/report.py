@@ -19,7 +19,7 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo, folders_
 )
 @click.option("--columns", multiple=True, metavar="GLOB", help="Data sets of these tables. Repeatable.  [default: all]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
-@click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for large reports.")
+@click.option("--all-figures", is_flag=True, help="Draw chains and experiments also for large reports.")
 def report(folders: tuple[Path, ...], out: Path | None, all_figures: bool, **options: Any) -> int:
     """Write report.html, tables and figures.
 
@@ -47,15 +47,11 @@ def report(folders: tuple[Path, ...], out: Path | None, all_figures: bool, **opt
     help="Compare with this source only. Repeatable.  [default: all that apply]",
 )
 @click.option("--summary", is_flag=True, help="Print one line per published table.")
-@click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split, and quotations.")
-@click.option("--claims", type=FOLDER, help="File of claims.  [default: that of the package]")
 @click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv for one DIR]")
 def check(
     folders: tuple[Path, ...],
     against: tuple[str, ...],
     summary: bool,
-    every: bool,
-    claims: Path | None,
     out: Path | None,
 ) -> int:
     """Compare results with published numbers and claims.
@@ -66,12 +62,9 @@ def check(
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
-    if summary and every:
-        raise click.UsageError("--summary and --all exclude each other")
     from ep_bench.cli.output.check import check_folders
-    from ep_bench.published.claims import FILE
 
-    lines, reproduced = check_folders(folders, against, out, summary=summary, every=every, claims=claims or FILE)
+    lines, reproduced = check_folders(folders, against, out, summary=summary)
     echo(lines)
     return 0 if reproduced else EXIT_REGRESSION
 

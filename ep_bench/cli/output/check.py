@@ -12,7 +12,7 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.cli.output.text import Columns, Item
-from ep_bench.published.claims import FILE, load_claims
+from ep_bench.published.claims import load_claims
 from ep_bench.report.merge import MergedStudies, merge
 from ep_bench.report.published_checks import CLAIM_VERDICTS, check_table, claim_verdicts, claims_table, merged_check
 from ep_bench.results import store
@@ -26,8 +26,6 @@ def check_folders(
     out: Path | None,
     *,
     summary: bool = False,
-    every: bool = False,
-    claims: Path = FILE,
 ) -> tuple[list[Item], bool]:
     """Write check.csv and claims.csv; return what to print, and whether no number is worse without being accepted.
 
@@ -39,20 +37,18 @@ def check_folders(
     against : sources of published numbers, by default all
     out : path or folder of check.csv, by default the folder if there is only one
     summary : print one line per table instead of one per number
-    every : also print the numbers without a finished split
-    claims : file of claims, by default that of the package
     """
     different = {folder.resolve(): folder for folder in folders}
     merged = merge(list(different.values()))
     frame = merged_check(merged, against)
     path, unwritten = _write(frame, list(different.values()), out)
-    claimed = _claims(merged, claims, against, path)
+    claimed = _claims(merged, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
     warnings += [line for study in merged.studies for line in _notes(study)]
     if frame.empty:
         return [*claimed, f"no published number applies to these results{_where(path)}", *unwritten, *warnings], True
     regressions = published.regressions(frame)
-    numbers = [_summary(frame)] if summary else list(_tables(frame, every=every))
+    numbers = [_summary(frame)] if summary else list(_tables(frame))
     counted = f"{_counted(frame)}{_where(path)}"
     return [*numbers, *claimed, counted, *unwritten, *warnings], regressions.empty
 
@@ -76,9 +72,9 @@ def _where(path: Path | None) -> str:
     return f" -> {path}" if path else ""
 
 
-def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path | None) -> list[Item]:
+def _claims(merged: MergedStudies, against: Sequence[str], path: Path | None) -> list[Item]:
     """Write claims.csv next to check.csv if a claim applies; return the claims, worst first."""
-    rows = claim_verdicts(merged, [claim for claim in load_claims(claims) if not against or claim.source in against])
+    rows = claim_verdicts(merged, [claim for claim in load_claims() if not against or claim.source in against])
     target = path and path.with_name("claims.csv" if path.name == "check.csv" else f"{path.stem}-claims.csv")
     if target and (rows or target.exists()):
         store.write_atomically(target, claims_table(rows))
@@ -93,10 +89,10 @@ def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: P
     return ["", shown, f"{len(rows)} claims; {counts}{_where(target)}", ""]
 
 
-def _tables(frame: pd.DataFrame, *, every: bool) -> Iterator[Item]:
+def _tables(frame: pd.DataFrame) -> Iterator[Item]:
     """Yield a table per published table with one line per number, worst first, with the reasons."""
     once = _printed(frame)
-    shown = published.worst_first(frame if every else once[once["n_splits"] > 0])
+    shown = published.worst_first(once[once["n_splits"] > 0])
     for (source, table), part in shown.groupby(["source", "table"], sort=False):
         yield f"{source}, table {table}"
         yield _with_reasons(part.to_dict("records"))
@@ -104,8 +100,8 @@ def _tables(frame: pd.DataFrame, *, every: bool) -> Iterator[Item]:
     empty, quoted = int((once["n_splits"] == 0).sum()), len(frame) - len(once)
     hidden = {"without a finished split": empty, "of quoted numbers": quoted}
     words = " and ".join(f"{count} rows {what}" for what, count in hidden.items() if count)
-    if words and not every:
-        yield f"{words} are not shown; --all shows them"
+    if words:
+        yield f"{words} are not shown; check.csv has them"
 
 
 def _with_reasons(rows: Sequence[Mapping[Any, Any]]) -> Columns:

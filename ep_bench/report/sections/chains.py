@@ -19,7 +19,7 @@ from ep_bench.plotting.chain_figures import MonitoredDraws
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.sections.training_curves import trace_order, trace_words
+from ep_bench.report.trace_words import trace_order, trace_words
 from ep_bench.results import curves
 from ep_bench.results.cell_curves import Entry
 from ep_bench.types import Array

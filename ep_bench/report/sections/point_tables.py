@@ -10,14 +10,12 @@ Means and standard deviations are pooled from those of the cells. Percentiles ne
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from ep_bench import published
 from ep_bench.convergence import ConvergedSplits, mark_note
@@ -25,7 +23,6 @@ from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import row_scores
-from ep_bench.results.spreadsheets import harmless
 
 ORDER = 70
 METRICS = ("lpd-mean", "lpd-std", "lpd-prct1", "se-mean", "se-std", "se-prct99", "cputime-relative")
@@ -48,7 +45,6 @@ class PointTableLine:
     column: str  # column of the published table, empty for none
     ours: tuple[float, ...]
     printed: tuple[str, ...]
-    points: int = 0  # test data points
     splits: int = 0
     planned: int = 0
     converged: ConvergedSplits = field(default_factory=ConvergedSplits)
@@ -73,7 +69,7 @@ class PointTable:
 
     @property
     def name(self) -> str:
-        """Return the name of its files without ending."""
+        """Return the anchor of its section."""
         return f"points-{self.table.source}-{self.table.table}"
 
     @property
@@ -157,7 +153,7 @@ def _line(
     low, high = percentiles(cells, kept)
     time = _seconds(cells) / unit if unit > 0.0 else math.nan
     values = (density.mean, density.deviation, low, square.mean, square.deviation, high, time)
-    return PointTableLine(method, column, values, printed, square.points, len(cells), planned)
+    return PointTableLine(method, column, values, printed, len(cells), planned)
 
 
 def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
@@ -261,40 +257,13 @@ def shown(line: PointTableLine, j: int) -> str:
     return f"{value:.{PLACES[j]}f}"
 
 
-def csv(found: Sequence[PointTable]) -> str:
-    """Return every number of all tables as CSV, one line each, ours in full precision."""
-    lines = [
-        {
-            "source": one.table.source,
-            "table": one.table.table,
-            "dataset": block.dataset,
-            "method": line.method,
-            "published_as": line.column,
-            "metric": metric,
-            "ours": value,
-            "published": printed,
-            "n_points": line.points,
-            "n_splits": line.splits,
-            "planned": line.planned,
-        }
-        for one in found
-        for block in one.blocks
-        for line in block.lines
-        for metric, value, printed in zip(METRICS, line.ours, line.printed, strict=True)
-    ]
-    out = io.StringIO()
-    pd.DataFrame(lines).map(harmless).to_csv(out, index=False, lineterminator="\n")
-    return out.getvalue()
-
-
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of tables over data points, with one part per published table."""
     found = collect(report.merged)
-    files = {"points.csv": csv(found)}
     parts = [_part(table) for table in found]
     if not found:
         return []
-    return [Section("points", "Scores over test data points", parts=parts, files=files, notes=report.time_notes)]
+    return [Section("points", "Scores over test data points", parts=parts, notes=report.time_notes)]
 
 
 def _part(found: PointTable) -> Section:

@@ -1,4 +1,4 @@
-"""The spread over seeds of studies with several seeds per cell, and over several starts of one fit.
+"""The spread over seeds of studies with several seeds per cell.
 
 The score of a fit is modelled as x_sk = m + a_s + e_sk, with independent effects of the split s and of the seed k on
 it. The variance of e is the mean over splits of the variance over seeds (ddof 1). That of a is the variance over splits
@@ -10,9 +10,7 @@ Bouthillier and others (2021), Accounting for variance in machine learning bench
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from statistics import median
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +20,7 @@ from ep_bench.plotting.numbers import readable
 from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import cpu_seconds
-from ep_bench.results import curves, store
+from ep_bench.results import store
 from ep_bench.results.store import StudyResults
 from ep_bench.types import COLUMNS, Array
 
@@ -53,9 +51,9 @@ class Spread(NamedTuple):
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return the section of starts, if any fit has several, and that of seeds, if a study has several."""
+    """Return the section of seeds, if a study has several."""
     tables = [table for study in report.merged.studies if study.further_seeds for table in _tables(study)]
-    return [*_starts(report), *([Section("seeds", "Spread over seeds", tables=tables)] if tables else [])]
+    return [Section("seeds", "Spread over seeds", tables=tables)] if tables else []
 
 
 def _tables(study: StudyResults) -> Iterator[Table]:
@@ -107,62 +105,3 @@ def _entries(found: Spread) -> Iterator[Item]:
     yield item(f"{found.seed_std:.3g}", found.seed_std)
     yield item(f"{found.split_std:.3g}", found.split_std)
     yield item(f"{found.seed_fraction:.0%}", found.seed_fraction)
-
-
-# Several starts
-
-CLOSE = 1.0  # nats below the best within which a start has found it
-STARTS_HEAD = ["method", "data set", "splits", "starts", "failed", "found the best", "best - median", "best - worst"]
-STARTS_CAPTION = (
-    "Log evidence, or its bound, of the starts of one fit. Predictions are those of the best start. Starts and failed "
-    f'ones are sums over the splits. "Found the best" is the fraction of starts within {CLOSE:g} nat of the best; the '
-    "differences are in nats. These three are medians over the splits, with the largest difference in small print"
-)
-
-
-class StartSpread(NamedTuple):
-    """How far apart the starts of one fit end."""
-
-    close: float  # fraction of all starts within CLOSE of the best
-    above_median: float  # best less median of the starts that did not fail, nats
-    above_worst: float  # best less worst of them, nats
-
-
-def _starts(report: ReportContext) -> list[Section]:
-    """Return the section, if any fit has several starts."""
-    rows = list(_rows_of_starts(report))
-    return [Section("starts", "Several starts", tables=[Table(STARTS_HEAD, rows, STARTS_CAPTION)])] if rows else []
-
-
-def _rows_of_starts(report: ReportContext) -> Iterator[list[str | Item]]:
-    cells, known = report.merged.cells, curves.index(report.curves.starts)
-    for method in report.merged.methods:
-        for dataset in report.merged.datasets:
-            entry = curves.find(known, cells.get((method, dataset), {}))
-            if entry is not None:
-                yield [method, dataset, *_numbers(entry["evidences"])]
-
-
-def _numbers(evidences: Sequence[Sequence[float | None]]) -> Iterator[Item]:
-    spreads = [spread for spread in map(spread_of, evidences) if spread is not None]
-    starts, failed = sum(map(len, evidences)), sum(one.count(None) for one in map(list, evidences))
-    for count in (len(evidences), starts, failed):
-        yield item(str(count), count)
-    if not spreads:
-        yield from [item("–", "")] * len(StartSpread._fields)
-        return
-    close = median(spread.close for spread in spreads)
-    yield item(f"{close:.0%}", close)
-    for name in ("above_median", "above_worst"):
-        values = [getattr(spread, name) for spread in spreads]
-        yield item(f"{median(values):.1f}", median(values), small=f"largest {max(values):.1f}")
-
-
-def spread_of(evidences: Sequence[float | None]) -> StartSpread | None:
-    """Return the spread of the log evidences (nats) of one fit, None if fewer than two starts did not fail."""
-    found = [one for one in evidences if one is not None and math.isfinite(one)]
-    if len(found) < 2:
-        return None
-    best = max(found)
-    close = sum(one >= best - CLOSE for one in found) / len(evidences)
-    return StartSpread(close, best - median(found), best - min(found))

@@ -10,7 +10,7 @@ from ep_bench.experiments.record import ExperimentResults
 
 
 def figure_of(name: str, arrays: dict[str, np.ndarray]) -> Figure:
-    (picture,) = experiments.get(name).draw(ExperimentResults("s", arrays))
+    (picture,) = experiments.get(name).show("draw", ExperimentResults("s", arrays))
     return picture.figure
 
 

@@ -6,23 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import integrate
 
-from ep_bench import adapters
-from ep_bench.errors import UserError
-from ep_bench.experiments.method_entries import refuse_unknown
-from ep_bench.experiments.study_folder import study_folder
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
 
-NAMES = ("variance", "random", "mutual_information")
-
-OWN_FUNCTIONS = "./file.py:function or package.module:function"
-
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
-NODES = (101, 4001)  # minimum and maximum number of nodes
-TOLERANCE = 1e-4  # of an entropy by adaptive quadrature, in nats
+NODES = 101  # minimum number of nodes
 BLOCK = 2_000_000  # entries of the arrays of a block of points
 SPREAD = 1e-6  # largest spread of equal means, in the smallest standard deviation of the components
 
@@ -31,45 +21,21 @@ class UnsuitableAcquisitionError(ValueError):
     """An acquisition that predictions of this kind do not have, on any data."""
 
 
-def known_acquisition(acquisition: str) -> str:
-    """Return the name of an acquisition. Raises ValueError if it is unknown or an own function is not found."""
-    if ":" not in acquisition:
-        refuse_unknown(f"unknown acquisition (own functions are {OWN_FUNCTIONS})", acquisition, NAMES)
-        return acquisition
-    try:
-        adapters.resolve(acquisition, study_folder())
-    except UserError as error:
-        raise ValueError(str(error)) from None
-    return acquisition
-
-
-def version_of(acquisition: str) -> str:
-    """Return the version of an own function, which depends on its file or package; empty for the others."""
-    return adapters.version(acquisition, study_folder()) if ":" in acquisition else ""
-
-
-def values_of(acquisition: str, predicted: Any, pool: Array, train: Array) -> Array:
+def values_of(acquisition: str, predicted: Any) -> Array:
     """Return the acquisition (P,) of the points of the pool from their predictions.
 
     ``variance`` is the predictive variance, noise included (Hernandez-Lobato and Adams 2015, section 5.4).
-    ``mutual_information`` is that of target and component of a mixture (Houlsby et al. 2012), in nats. An own function
-    is called with the predictions, the inputs of the pool (P, d) and those of the training points (N, d).
+    ``mutual_information`` is that of target and component of a mixture (Houlsby et al. 2012), in nats.
 
     Raises
     ------
     UnsuitableAcquisitionError
-        The prediction has no variance, or is no mixture of Gaussians with different means for ``mutual_information``;
-        an own function returns no array of shape (P,).
+        The prediction has no variance, or is no mixture of Gaussians with different means for ``mutual_information``.
     ValueError
         A component has an infinite or zero variance for ``mutual_information``.
     """
     if acquisition == "random":
         raise ValueError("random needs no prediction")
-    if ":" in acquisition:
-        found = np.asarray(adapters.resolve(acquisition, study_folder())(predicted, pool, train), dtype=float)
-        if found.shape != (len(pool),):
-            raise UnsuitableAcquisitionError(f"{acquisition} must return shape {(len(pool),)}, found {found.shape}")
-        return found
     if acquisition == "mutual_information":
         return mutual_information(_mixture_of_functions(predicted))
     variance = getattr(predicted, "variance", None)
@@ -103,8 +69,7 @@ def mutual_information(predicted: Predictive) -> Array:
     """Return the entropy of each mixture minus the mean entropy of its components (N,), in nats.
 
     The entropy of the mixture is computed with the trapezoidal rule, whose error falls exponentially with the number of
-    nodes per standard deviation for these smooth, decaying integrands. If components are too narrow for its number of
-    nodes, adaptive quadrature computes it.
+    nodes per standard deviation for these smooth, decaying integrands.
     """
     weights, means = predicted.weights, predicted.means
     deviations = np.sqrt(predicted.variances)
@@ -115,9 +80,7 @@ def mutual_information(predicted: Predictive) -> Array:
 def _entropy(weights: Array, means: Array, deviations: Array) -> float:
     """Return the entropy of one mixture; weights, means and standard deviations (S,)."""
     low, high = np.min(means - TAIL * deviations), np.max(means + TAIL * deviations)
-    count = max(math.ceil((high - low) / (STEP * deviations.min())), NODES[0])
-    if count > NODES[1]:
-        return _adaptive_entropy(weights, means, deviations)
+    count = max(math.ceil((high - low) / (STEP * deviations.min())), NODES)
     nodes = np.linspace(low, high, count)
     density = np.zeros(count)
     size = max(BLOCK // count, 1)
@@ -128,17 +91,3 @@ def _entropy(weights: Array, means: Array, deviations: Array) -> float:
     density /= np.sqrt(2.0 * np.pi)
     logs = np.log(density, out=np.zeros(count), where=density > 0.0)
     return float(-np.sum(density * logs) * (nodes[1] - nodes[0]))
-
-
-def _adaptive_entropy(weights: Array, means: Array, deviations: Array) -> float:
-    """Return the same by adaptive quadrature between the means of the components and the ends of their tails."""
-
-    def integrand(x: float) -> float:
-        density = float(weights @ (np.exp(-0.5 * ((x - means) / deviations) ** 2) / deviations)) / math.sqrt(
-            2.0 * math.pi
-        )
-        return -density * math.log(density) if density > 0.0 else 0.0
-
-    ends = np.unique(np.concatenate([means, means - TAIL * deviations, means + TAIL * deviations]))
-    found, _ = integrate.quad(integrand, ends[0], ends[-1], points=ends[1:-1], limit=4 * len(ends), epsabs=TOLERANCE)
-    return float(found)

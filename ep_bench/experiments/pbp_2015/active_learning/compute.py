@@ -20,20 +20,30 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from ep_bench import data
 from ep_bench.errors import Failure, UserError
-from ep_bench.experiments.dataset_entries import DatasetEntry, RegressionSets
-from ep_bench.experiments.method_entries import SCORES, Options, distinct_names, score_prediction
+from ep_bench.experiments.dataset_entries import RegressionSets
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, Options, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning.acquisition import UnsuitableAcquisitionError, values_of
-from ep_bench.experiments.pbp_2015.active_learning.learner import Learner
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+
+
+class Learner(AnyMethod):
+    """A method entry as in a study, external classes included, with the rule by which it chooses points."""
+
+    acquisition: Literal["variance", "random", "mutual_information"] = Field(
+        "variance",
+        description="variance: the point with the largest predictive variance; random; mutual_information: the most "
+        "informative point",
+    )
 
 
 def _paper() -> tuple[Learner, ...]:
@@ -85,11 +95,11 @@ class Config(Options):
         """Raise ValueError at the first size with which a data set has too few points."""
         sizes: dict[str, int] = {name: info.data[name] for name in ("train", "test", "additions") if name in info.data}
         sizes[str(info.field_name)] = value
-        for entry in info.data.get("datasets", ()):
-            if (needed := sum(sizes.values())) > (count := entry.size()):
+        for name in info.data.get("datasets", ()):
+            if (needed := sum(sizes.values())) > (count := data.card(name).n):
                 names = " and ".join(", ".join(sizes).rsplit(", ", 1))
                 verb = "need" if len(sizes) > 1 else "needs"
-                raise ValueError(f"{entry.name} has {count} data points; {names} {verb} {needed}")
+                raise ValueError(f"{name} has {count} data points; {names} {verb} {needed}")
         return value
 
 
@@ -117,7 +127,7 @@ def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
     sizes = [config.train, config.test, config.additions]
     entries = [entry.model_dump_json() for entry in config.methods]
     return [
-        (dataset.to_json(), entry, repetition, seed, sizes)
+        (dataset, entry, repetition, seed, sizes)
         for dataset in config.datasets
         for repetition in range(config.repetitions)
         for entry in entries
@@ -143,8 +153,8 @@ def combine(
         for name in SCORES
     }
     arrays["seconds"] = np.array([[[run["seconds"] for run in runs] for runs in row] for row in found])
-    for key, named in (("datasets", config.datasets), ("labels", config.methods)):
-        arrays[key] = np.array([entry.name for entry in named])
+    arrays["datasets"] = np.array(config.datasets)
+    arrays["labels"] = np.array([entry.name for entry in config.methods])
     arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
     arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
     arrays["tracebacks"] = np.array([run.get("traceback", "") for run in found.ravel() if run["failure"]], dtype=str)
@@ -156,20 +166,20 @@ def estimates(config: Config) -> list[float | None]:
     largest, fits = config.train + config.additions, config.additions + 1
     found: list[float | None] = []
     for dataset in config.datasets:
-        inputs = dataset.inputs()
+        inputs = data.card(dataset).d
         seconds = [entry.seconds(largest, inputs) for entry in config.methods]
         found += [None if one is None else fits * one for one in seconds] * config.repetitions
     return found
 
 
-def part(named: Any, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
+def part(name: str, entry: str, repetition: int, seed: int, sizes: list[int]) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
     The lists are shorter if a fit or a choice fails; ``failure`` has the reason, and ``traceback`` the place of an
     exception. ``seconds`` is the mean CPU time per fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
-    dataset = DatasetEntry.model_validate(named).load()
+    dataset = data.load_dataset(name)
     stream = np.random.default_rng([seed, zlib.crc32(dataset.name.encode()), repetition])
     division = divide(len(dataset.y), size, stream)
     seeds = [int(value) for value in stream.integers(0, 2**31, size.additions + 1)]
@@ -222,14 +232,14 @@ def _evaluations(
             model.fit(X[train], y[train])
         yield score_prediction(model.predict_dist(X[division.test]), y[division.test])
         if place + 1 < len(seeds):
-            train.append(pool.pop(_choice(learner, model, X[pool], X[train])))
+            train.append(pool.pop(_choice(learner, model, X[pool])))
 
 
-def _choice(learner: Learner, model: Any, pool: Array, train: Array) -> int:
+def _choice(learner: Learner, model: Any, pool: Array) -> int:
     """Return the place of the next point among the inputs (P, d) of the pool."""
     if learner.acquisition == "random":
         return 0  # the pool is in random order
-    values = values_of(learner.acquisition, model.predict_dist(pool), pool, train)
+    values = values_of(learner.acquisition, model.predict_dist(pool))
     if not np.all(np.isfinite(values)):
         raise ValueError(f"the {learner.acquisition.replace('_', ' ')} of a point of the pool is not finite")
     return int(np.argmax(values))
@@ -247,7 +257,7 @@ def _failures(config: Config, found: Array) -> Iterator[str]:
         for j, entry in enumerate(config.methods):
             for k, run in enumerate(found[i, j]):
                 if run["failure"]:
-                    yield f"{entry.name} on {dataset.name}, repetition {k}, fit {len(run['rmse'])}: {run['failure']}"
+                    yield f"{entry.name} on {dataset}, repetition {k}, fit {len(run['rmse'])}: {run['failure']}"
 
 
 def _summary(config: Config, arrays: dict[str, Any]) -> list[dict[str, Any]]:
@@ -258,7 +268,7 @@ def _summary(config: Config, arrays: dict[str, Any]) -> list[dict[str, Any]]:
             complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
             count = int(complete.sum())
             for a in range(config.additions + 1):
-                row: dict[str, Any] = {"dataset": dataset.name, "method": entry.name, "additions": a}
+                row: dict[str, Any] = {"dataset": dataset, "method": entry.name, "additions": a}
                 for score in SCORES:
                     values = arrays[score][i, j, complete, a]
                     empty = not count or np.isnan(values).any()

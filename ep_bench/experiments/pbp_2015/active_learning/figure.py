@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ep_bench import published
 from ep_bench.experiments.pbp_2015.active_learning import paper_columns
-from ep_bench.experiments.pbp_2015.active_learning.paired import LEVEL, PairedComparison, compare, smallest_p
+from ep_bench.experiments.pbp_2015.active_learning.paired import PairedComparison, compare
 from ep_bench.experiments.record import Claim, ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import with_minus
@@ -29,13 +29,12 @@ PANELS = 3  # per row
 CLAIMED = ("boston", "energy", "power", "yacht")  # data sets with significantly lower errors of chosen points
 WIDTH = 5.0  # of the values of a panel, in median absolute differences from their median
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
-RANDOM, OWN = "random", "own"  # OWN: every function of a user
-STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5)), OWN: (0, (1, 1.2))}
+RANDOM = "random"
+STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5))}
 WORDS = {
     "variance": "Filled markers, solid lines: the point of largest variance is added",
     RANDOM: "open markers, dashed lines: a random point",
     "mutual_information": "half-filled markers, dash-dotted lines: the point of largest mutual information",
-    OWN: "filled markers, dotted lines: the point with the largest value of an own function",
 }
 
 
@@ -189,7 +188,7 @@ def _looks(results: ExperimentResults) -> list[Look]:
     styles = _distinct(method_styles(list(first.values()), uses(results.options)))
     looks = [styles[first[kind]] for kind in kinds]
     rules = results.arrays["acquisitions"]
-    return [Look(look.colour, look.marker, _stroke(rule)) for look, rule in zip(looks, rules, strict=True)]
+    return [Look(look.colour, look.marker, str(rule)) for look, rule in zip(looks, rules, strict=True)]
 
 
 def _distinct(styles: Mapping[str, MethodStyle]) -> dict[str, MethodStyle]:
@@ -205,22 +204,15 @@ def _distinct(styles: Mapping[str, MethodStyle]) -> dict[str, MethodStyle]:
     return found
 
 
-def _stroke(rule: str) -> str:
-    return str(rule) if rule in STROKES else OWN
-
-
 def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return method and options of an entry."""
     return {key: value for key, value in entry.items() if key not in {"label", "acquisition"}}
 
 
 def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Yield the places of two entries that differ in the acquisition only.
-
-    Own functions come first, in their order, then mutual information, variance and ``random``.
-    """
-    order = (OWN, "mutual_information", "variance", RANDOM)
-    places = [(order.index(_stroke(entry.get("acquisition", "variance"))), i) for i, entry in enumerate(entries)]
+    """Yield the places of two entries that differ in the acquisition only: mutual information, variance, random."""
+    order = ("mutual_information", "variance", RANDOM)
+    places = [(order.index(entry.get("acquisition", "variance")), i) for i, entry in enumerate(entries)]
     for i, j in itertools.permutations(range(len(entries)), 2):
         rules = [entries[k].get("acquisition", "variance") for k in (i, j)]
         if places[i] < places[j] and rules[0] != rules[1] and _kind(entries[i]) == _kind(entries[j]):
@@ -266,12 +258,11 @@ def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> 
     """Return the table of final RMSE of two acquisitions of one method, paired over the repetitions."""
     labels = [str(label) for label in arrays["labels"]]
     head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions", "differing"]
-    rows, differing = [], []
+    rows = []
     for (d, name), (i, j) in itertools.product(enumerate(arrays["datasets"]), pairs):
         final = np.asarray(arrays["rmse"])[d, [i, j], :, -1]
         found = compare(*final)
         rows.append([str(name), labels[i], labels[j], *_paired(final, found)])
-        differing.append(found.differing)
     caption = (
         "RMSE after the last addition with two acquisitions of one method, on the same divisions of the data: means, "
         "mean difference ± standard error, and the two-sided p-value of Wilcoxon's signed-rank test of the paired "
@@ -279,17 +270,7 @@ def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> 
         "so they are not fully independent. The test omits repetitions with equal RMSE; the last column has the number "
         "of the others."
     )
-    return Table(head, rows, caption + _limit(differing))
-
-
-def _limit(differing: Sequence[int]) -> str:
-    """Return a sentence about rows with so few differing repetitions that no difference is significant, or nothing."""
-    few = max((count for count in differing if smallest_p(count) >= LEVEL), default=0)
-    if not few:
-        return ""
-    repetitions = f"{few} differing repetition{'s' * (few > 1)}"
-    fewer = " or fewer" if few > 1 else ""
-    return f" With {repetitions}{fewer}, p is at least {smallest_p(few):.3g}: no difference can be significant."
+    return Table(head, rows, caption)
 
 
 def _paired(final: Array, found: PairedComparison) -> list[Item]:
@@ -315,7 +296,7 @@ def _caption(results: ExperimentResults, score: str, *, cut: bool) -> str:
         f"of points added to {options.get('train', 20)} training points; means and standard errors over {count} "
         "repetitions. "
     )
-    kinds = {_stroke(rule) for rule in arrays["acquisitions"]}
+    kinds = {str(rule) for rule in arrays["acquisitions"]}
     legend = "; ".join(words for kind, words in WORDS.items() if kind in kinds)
     text += f"{legend[0].upper()}{legend[1:]}."
     if score == "rmse" and any(_printed(results, str(name)) for name in arrays["datasets"]):

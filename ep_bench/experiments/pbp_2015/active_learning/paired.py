@@ -9,7 +9,6 @@ import numpy as np
 from ep_bench.types import Array
 
 ROUNDING = 1e-9  # largest difference of equal scores, relative to them
-LEVEL = 0.05  # of the test
 
 
 class PairedComparison(NamedTuple):
@@ -39,11 +38,6 @@ def compare(first: Array, second: Array) -> PairedComparison:
     error = float(differences.std() / np.sqrt(count))
     changed = differences[differences != 0.0]
     return PairedComparison(float(differences.mean()), error, _p_value(changed), count, len(changed))
-
-
-def smallest_p(differing: int) -> float:
-    """Return the smallest p-value that the two-sided test can have for this number of differing pairs."""
-    return min(2.0 ** (1 - differing), 1.0)
 
 
 def _differences(first: Array, second: Array) -> Array:

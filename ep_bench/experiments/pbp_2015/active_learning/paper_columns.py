@@ -33,15 +33,12 @@ def of_entry(entry: Mapping[str, Any]) -> str | None:
 
 
 def columns(results: ExperimentResults) -> dict[str, str]:
-    """Return the columns by the labels of the entries that are compared with them; none for other sizes.
-
-    The column that an entry names with ``published`` comes before that of its label.
-    """
+    """Return the columns by the labels of the entries that are compared with them; none for other sizes."""
     if any(results.options.get(name, size) != size for name, size in SIZES.items()):
         return {}
     entries = results.options.get("methods", ())
     found = {str(entry.get("label") or entry.get("use")): of_entry(entry) for entry in entries}
-    return {label: column for label, column in found.items() if column} | dict(results.published)
+    return {label: column for label, column in found.items() if column}
 
 
 def means(results: ExperimentResults, dataset: str) -> dict[str, float]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ep_bench.experiments.pbp_2015.cubic_toy import distance_table
+from ep_bench.experiments.pbp_2015.cubic_toy import distance_table, function_panels
 from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
-from ep_bench.plotting import function_panels
 from ep_bench.plotting.page import Picture, Table
 
 
@@ -16,19 +15,18 @@ def draw(results: ExperimentResults) -> list[Picture]:
     The reference is the first panel. Arrays: grid, truth (G,); x, y (n,); labels (M,); mean_i, std_i (G,) of method i.
     """
     arrays, reference = results.arrays, results.options.get("reference")
-    grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
-    none = np.empty(0)
+    truth = function_panels.Truth(*(np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y")))
     labels = [str(label) for label in arrays["labels"]]
     titles = [f"{label} (reference)" if label == reference else label for label in labels]
     panels = [
-        function_panels.FunctionPanel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        function_panels.FunctionPanel(titles[i], arrays[f"mean_{i}"], arrays[f"std_{i}"])
         for i in sorted(range(len(labels)), key=lambda i: labels[i] != reference)
     ]
     figures = "figure 1 of Hernández-Lobato and Adams (2015)"
     if any(entry.get("use") == "bb_alpha" for entry in results.options.get("methods", ())):
         figures += " and the toy figure of black-box alpha (Hernández-Lobato et al. 2016, supplement, figure 5)"
     about = f"Predictions on the cubic toy data, as in {figures}: "
-    return [function_panels.draw(panels, f"cubic-toy-{results.study}", about)]
+    return [function_panels.draw(panels, truth, f"cubic-toy-{results.study}", about)]
 
 
 def tables(results: ExperimentResults) -> list[Table]:
