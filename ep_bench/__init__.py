@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ep_bench import plot as plot
+    from ep_bench import scores as scores
     from ep_bench.api import load_results, run
     from ep_bench.data import load_dataset, standard_split
     from ep_bench.errors import UserError
@@ -31,6 +33,7 @@ __all__ = [
     "standard_split",
 ]
 
+_SUBMODULES = ("plot", "scores")
 _MODULES = {
     "compare": "ep_bench.report.pairwise",
     "load_dataset": "ep_bench.data",
@@ -46,6 +49,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"ep_bench.{name}")
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     if name == "__version__":
@@ -56,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__all__, *_SUBMODULES])

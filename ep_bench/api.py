@@ -15,13 +15,25 @@ from ep_bench.errors import UserError
 from ep_bench.experiments import SUMMARY
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
+from ep_bench.runner.progress import is_interactive
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_mapping, read_study
-from ep_bench.types import COLUMNS
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
+
+_TYPES = {
+    **dict.fromkeys(COLUMNS, "float64"),
+    **dict.fromkeys(TEXT_COLUMNS, "string"),
+    **dict.fromkeys(COUNT_COLUMNS, "Int64"),
+    "converged": "boolean",
+}
 
 
 def run(
-    study: str | Path | Mapping[str, Any], results: str | Path = "results", jobs: int = 1, *, quiet: bool = True
+    study: str | Path | Mapping[str, Any],
+    results: str | Path = "results",
+    jobs: int = 1,
+    *,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Run the missing cells of a study and return all its finished cells; of an experiment, return its summary.
 
@@ -33,8 +45,9 @@ def run(
         Folder that contains the folder of the study. Finished cells in it are not run again.
     jobs : int
         Number of cells that run at a time.
-    quiet : bool
-        Whether to print no progress.
+    progress : bool, optional
+        Whether to show progress: a bar in a terminal, one output that is replaced in a notebook, else lines. By default
+        only in a terminal or notebook. Cells that fail are always printed.
 
     Returns
     -------
@@ -53,7 +66,7 @@ def run(
     plan = make_plan(read, Path(results))
     for line in plan.warnings():
         warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)
-    outcome = run_plan(plan, RunOptions(jobs=jobs, quiet=quiet))
+    outcome = run_plan(plan, RunOptions(jobs=jobs, quiet=not (is_interactive() if progress is None else progress)))
     if read.experiment is None:
         return load_results(plan.folder)
     if not (plan.folder / SUMMARY).exists():
@@ -79,8 +92,10 @@ def load_results(*folders: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Scores are in the original units of the target, ``ll`` in nats per test point. Empty values are missing (NaN, or
-        None in columns of text). Cells of a folder whose study has changed since are left out.
+        Scores are in the original units of the target, ``ll`` in nats per test point. Columns have the types of pandas
+        ``string``, ``Int64`` and ``boolean`` (``converged``), and scores and times are ``float64``. Empty values are
+        missing: ``converged`` is if the method has no criterion. A cell that several folders have under one label is a
+        single row. Cells of a folder whose study has changed since are left out.
 
     Raises
     ------
@@ -93,4 +108,7 @@ def load_results(*folders: str | Path) -> pd.DataFrame:
         raise UserError("folders are separate arguments", where="load_results", allowed="load_results(*folders)")
     studies = [store.read_intact(Path(folder)) for folder in folders]
     rows = [row for study in studies for row in study.all_rows]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = frame.drop_duplicates(["method", "dataset", "split", "cell"], ignore_index=True)
+    frame["converged"] = frame["converged"].map({"true": True, "false": False})
+    return frame.astype(_TYPES)

@@ -86,10 +86,25 @@ def test_rows_of_several_folders(tmp_path: Path) -> None:
     root = Path(__file__).parents[1] / "results"
     both = ep_bench.load_results(root / "pbp-table-1", root / "pbp-layers")
     assert set(both["study"]) == {"pbp-table-1", "pbp-layers"}
+    assert both["converged"].isna().all()  # PBP has no criterion
+    pd.testing.assert_frame_equal(
+        both, ep_bench.load_results(root / "pbp-table-1", root / "pbp-layers", root / "pbp-layers")
+    )
     with pytest.raises(ep_bench.UserError, match="no results folder"):
         ep_bench.load_results()
     with pytest.raises(ep_bench.UserError, match="nowhere"):
         ep_bench.load_results(tmp_path / "nowhere")
+
+
+def test_columns_have_types() -> None:
+    rows = ep_bench.load_results(Path(__file__).parents[1] / "results" / "ep-nn")
+    assert {name: str(kind) for name, kind in rows.dtypes.items() if kind != "float64"} == {
+        **dict.fromkeys(("study", "method", "dataset", "status", "cell", "reason"), "string"),
+        **dict.fromkeys(("split", "n_train", "n_test", "seed"), "Int64"),
+        "converged": "boolean",
+    }
+    assert len(rows[~rows["converged"].fillna(True)]) == (rows["converged"] == False).sum() > 0  # noqa: E712
+    assert rows["reason"].str.startswith("not converged").sum() > 0
 
 
 def test_a_list_of_folders_is_refused(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ ALLOWED = {
     },
     "api": {"errors", "types", "catalogue", "experiments", "results", "runner", "spec"},
     "convergence": {"types"},
+    "plot": {"errors", "convergence", "predictions", "scores", "report", "plotting"},
     "published": {"errors", "types", "resources", "convergence"},
     "spec": {"errors", "types", "resources", "options"},
     "runner": {

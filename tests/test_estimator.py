@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ep_bench import Estimator, UserError, methods
 from ep_bench.estimator import Scaling, estimator_class, warm_up
+from ep_bench.estimator.model import convergence
 
 
 def test_scaling_is_that_of_the_training_set() -> None:
@@ -84,6 +86,11 @@ def test_compiling_warns_of_nothing_that_a_fit_would_be_blamed_for() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert warm_up("hmc", {"hidden": [3], "activation": "tanh"}) > 0.0  # four draws: they have not mixed
+
+
+@pytest.mark.parametrize("stated", [None, True, np.False_, "yes", math.nan])
+def test_only_a_truth_value_states_convergence(stated: object) -> None:
+    assert convergence(stated) is (bool(stated) if isinstance(stated, bool | np.bool_) else None)
 
 
 class TestOffers:

@@ -28,7 +28,7 @@ class Fixed:
     """A method with a constant Gaussian; it keeps the points that it is fitted to."""
 
     def __init__(self, std: float = 1.0, kind: str = "density") -> None:
-        self.std, self.kind, self.trace_ = std, kind, {}
+        self.std, self.kind, self.trace_, self.converged_ = std, kind, {}, None
 
     def fit(self, X, y):
         self.X = X

@@ -12,6 +12,7 @@ import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
 from ep_bench.adapters.targets import distributions
+from ep_bench.estimator.model import convergence
 from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
 from ep_bench.types import Array, Task
 
@@ -45,20 +46,18 @@ def fit(model: Any, X: Array, y: Array) -> None:
         model.fit(X, y)
 
 
-def stated_convergence(model: Any) -> dict[str, bool]:
-    """Return the attribute ``converged_`` of a fitted model or of the last step of a pipeline, if it is a truth value.
+def stated_convergence(model: Any) -> bool | None:
+    """Return the attribute ``converged_`` of a fitted model or of the last step of a pipeline, None without one.
 
     Issues a ConvergenceWarning if it is false, so that the cell has a reason.
     """
     steps = getattr(model, "steps", None)
-    met = getattr(steps[-1][-1] if isinstance(steps, list) and steps else model, "converged_", None)
-    if not isinstance(met, bool | np.bool_):
-        return {}
-    if not met:
+    met = convergence(getattr(steps[-1][-1] if isinstance(steps, list) and steps else model, "converged_", None))
+    if met is False:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn("the class states so by converged_", ConvergenceWarning, stacklevel=2)
-    return {"converged_": bool(met)}
+    return met
 
 
 def predict(model: Any, X: Array) -> Prediction:

@@ -51,7 +51,7 @@ class ExternalRegressor:
         )
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
-        vars(self).update(best_prediction.stated_convergence(self.model))
+        self.converged_ = best_prediction.stated_convergence(self.model)
         return self
 
     def predict_dist(self, X: Array) -> Prediction:
@@ -85,7 +85,7 @@ class ExternalClassifier:
         self._seen = np.unique(y).astype(np.int64)
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         self.model.fit(self._scaling.apply(X), y.astype(np.int64))
-        vars(self).update(best_prediction.stated_convergence(self.model))
+        self.converged_ = best_prediction.stated_convergence(self.model)
         return self
 
     def predict_dist(self, X: Array) -> Classification:

@@ -157,7 +157,7 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
     n_iterations_ : int
         Gaussian processes, ``ep_nn`` (sweeps) and ``ensemble`` (epochs): number of iterations.
     converged_ : bool or None
-        Methods with a criterion: whether the fit met it.
+        Whether the fit met its criterion of convergence; None if the method has no criterion.
     criterion_ : str
         ``ep_nn``: criterion of convergence that the fit met, empty if none.
     start_evidences_ : ndarray

@@ -32,9 +32,10 @@ class MethodModel:
         fit = (self.only_mean and self.method.fit_mean) or self.method.fit
         fit_rng, self.predict_seed_ = _streams(self.random_state)
         self.state_, self.trace_ = fit(rows, self._config(), fit_rng, **extra)
-        for name in OFFERED:
-            if hasattr(self.state_, name):
-                setattr(self, f"{name}_", getattr(self.state_, name))
+        offered = {name: getattr(self.state_, name) for name in OFFERED if hasattr(self.state_, name)}
+        for name, value in offered.items():
+            setattr(self, f"{name}_", value)
+        self.converged_ = convergence(offered.get("converged"))
 
     def _standardised(self, X: ArrayLike) -> Array:
         """Return inputs X (n, d) in standardised units."""
@@ -120,6 +121,11 @@ def _indexed(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArr
     if len(known) < 2:
         raise ValueError(f"there is only one class, {known.tolist()[0]!r}; a classifier needs two or more")
     return known, np.searchsorted(known, labels).astype(np.float64)
+
+
+def convergence(stated: object) -> bool | None:
+    """Return what a fit states of its convergence; None unless it is a truth value."""
+    return bool(stated) if isinstance(stated, bool | np.bool_) else None
 
 
 def _streams(random_state: RandomState) -> tuple[np.random.Generator, int]:

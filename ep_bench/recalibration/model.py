@@ -75,9 +75,8 @@ class RecalibratedModel:
             model.fit(_points(X, fitting), y[fitting])
             self.evidences_.append(self._kind.evidence(model.predict_dist(_points(X, held_out)), y[held_out]))
             self.models_.append(model)
-        met = [getattr(model, "converged_", None) for model in self.models_]
-        if None not in met:
-            self.converged_ = all(met)
+        met = [model.converged_ for model in self.models_]
+        self.converged_ = None if None in met else all(met)
         return self
 
     def predict_dist(self, X: Any) -> Any:

@@ -38,6 +38,8 @@ class Recalibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
     ----------
     models_ : list
         The fitted estimators, one without cross-validation.
+    converged_ : bool or None
+        Whether all of them have converged; None if one does not state it.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Recalibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         self._model = RecalibratedModel(self._adapted, self.method, self.fraction, seed, self.cross)
         self._model.fit(inputs, np.asarray(column_or_1d(y), dtype=np.float64))
         self.models_ = [each.model for each in self._model.models_]
+        self.converged_ = self._model.converged_
         return self
 
     def _adapted(self) -> _Adapted:
@@ -93,7 +96,7 @@ class _Adapted:
 
     def fit(self, X: Any, y: Array) -> None:
         best_prediction.fit(self.model, X, y)
-        vars(self).update(best_prediction.stated_convergence(self.model))
+        self.converged_ = best_prediction.stated_convergence(self.model)
 
     def predict_dist(self, X: Any) -> Any:
         return best_prediction.predict(self.model, X)

@@ -120,7 +120,7 @@ def compare_all(
     """
     if rope < 0.0 or not math.isfinite(rope):
         raise UserError("wrong region of practical equivalence", where="compare", found=rope, allowed="0 or more")
-    chosen = _score(score)
+    chosen = score_named(score)
     scores = _finished(results, chosen)
     for method in methods:
         if method not in scores.columns:
@@ -162,8 +162,9 @@ def pairs_csv(merged: MergedStudies, tables: Iterable[ScoreTable]) -> str:
     return every.to_csv(index=False, lineterminator="\n", float_format="%.6g")
 
 
-def _score(name: str) -> Score:
-    ranked = {score.source: score for score in (*MAIN, *MORE) if score.better}
+def score_named(name: str) -> Score:
+    """Return the score of a column with a better side. Raises UserError for any other name."""
+    ranked = {score.source: score for score in (*reversed(MAIN), *MORE) if score.better}
     if name not in ranked:
         problem = "score without a better side" if name in BY_NAME else "unknown score"
         raise UserError(problem, where="compare", found=name, allowed=ranked, name=name)
@@ -173,12 +174,17 @@ def _score(name: str) -> Score:
 def _finished(results: pd.DataFrame, score: Score) -> pd.DataFrame:
     """Return the scores of the finished cells, a row per data set and split and a column per method."""
     done = results[(results["status"] == "ok") & results[score.source].notna()]
-    repeated = done[done.duplicated(["method", "dataset", "split"])]
+    require_one_row_per_split(done, "compare")
+    return done.pivot_table(score.source, ["dataset", "split"], "method", aggfunc="first", sort=False)
+
+
+def require_one_row_per_split(rows: pd.DataFrame, where: str) -> None:
+    """Raise UserError if a method has several rows for a split of a data set."""
+    repeated = rows[rows.duplicated(["method", "dataset", "split"])]
     if len(repeated):
         method, dataset = repeated.iloc[0][["method", "dataset"]]
         allowed = "one seed, and one meaning of each label"
-        raise UserError(f"{method} on {dataset} has several rows per split", where="compare", allowed=allowed)
-    return done.pivot_table(score.source, ["dataset", "split"], "method", aggfunc="first", sort=False)
+        raise UserError(f"{method} on {dataset} has several rows per split", where=where, allowed=allowed)
 
 
 def _ratios(results: pd.DataFrame, independent: Collection[str]) -> dict[str, float]:

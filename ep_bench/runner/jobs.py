@@ -134,10 +134,7 @@ class Predicted(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one.
-
-    A sampler with an R-hat has a criterion; if it does not meet it, it issues a warning, which the run evaluates.
-    """
+    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one."""
 
     notes: dict[str, Any]
     converged: bool | None

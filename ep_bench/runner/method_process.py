@@ -142,9 +142,7 @@ class CellMethod:
     def summary(self, X: Array) -> Summary:
         """Return what the model states of its fit, for test inputs X (n, d)."""
         found = fit_notes.of(self._model, X) | ({} if self._is_class else fit_notes.of_fit(self._model))
-        has_criterion = found.get("diagnostics", {}).get("r_hat_test_rows") is not None
-        met = getattr(self._model, "converged_", True if has_criterion else None)
-        return Summary(found, None if met is None else bool(met))
+        return Summary(found, self._model.converged_)
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of this process and its descendants so far."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from ep_bench import Estimator, methods
@@ -46,6 +48,14 @@ def test_scikit_learns_checks_of_other_methods(
     estimator: MethodEstimator, check: Callable[[MethodEstimator], None]
 ) -> None:
     passes(estimator, check)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_every_fit_states_whether_it_has_converged(model: MethodEstimator) -> None:
+    fitted = clone(model).fit(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0) % 2.0)
+    assert fitted.converged_ is None or type(fitted.converged_) is bool
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.fit_notes import of_fit
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.method_process import CellMethod
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS
 from tests.runner.support import REF, job, jobs_of
@@ -58,26 +57,6 @@ def test_tail_scores_omit_repeated_inputs() -> None:
     assert cell._tail_scores({"ll": ll}, train, test) == {"ll_min": -8.0, "ll_unseen": -5.0}
     assert cell._tail_scores({"ll": ll[:1]}, train, test[:1]) == {"ll_min": -1.0}
     assert cell._tail_scores({}, train, test) == {}
-
-
-@pytest.mark.parametrize(
-    ("attributes", "diagnostics", "expected"),
-    [
-        ({}, {}, None),
-        ({"converged_": None}, {}, None),
-        ({"converged_": np.True_}, {}, True),
-        ({"converged_": False}, {}, False),
-        ({}, {"r_hat_test_rows": 1.01}, True),
-        ({"converged_": False}, {"r_hat_test_rows": 1.01}, False),
-        ({}, {"r_hat_test_rows": math.nan}, None),
-    ],
-)
-def test_convergence_of_a_fit(
-    attributes: dict[str, object], diagnostics: dict[str, float | None], expected: bool | None
-) -> None:
-    method = CellMethod.__new__(CellMethod)
-    method._model, method._is_class = SimpleNamespace(diagnostics_=diagnostics, **attributes), True
-    assert method.summary(np.zeros((2, 1))).converged is expected
 
 
 def test_a_warning_of_the_method_means_that_it_did_not_converge(tmp_path: Path) -> None:
