@@ -1,4 +1,4 @@
-"""The baseline by NGBoost: its search for the number of trees, and the message without the package."""
+"""Baselines by other packages: the search for the number of trees of NGBoost, quantiles, messages without a package."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from ep_bench.baselines import NGBoostRegressor
 from ep_bench.errors import UserError
+from ep_bench.tree_baselines import LEVELS, CatBoost, LightGBM, QuantileForest
 
 
 class Booster:
@@ -47,3 +48,34 @@ def test_without_the_package_there_is_one_message(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "ngboost", None)
     with pytest.raises(UserError, match=r"ep-bench\[controls\]"):
         NGBoostRegressor().fit(np.zeros((4, 1)), np.arange(4.0))
+
+
+class Quantile:
+    """Stands in for LGBMRegressor: predicts 10 times its level, 3 without one."""
+
+    def __init__(self, alpha: float = 0.3, **options: Any) -> None:
+        self.alpha = alpha
+
+    def fit(self, X: Any, y: Any) -> Quantile:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), 10.0 * self.alpha)
+
+
+def test_quantiles_of_trees_are_sorted_and_interpolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", SimpleNamespace(LGBMRegressor=Quantile))
+    X = np.zeros((3, 2))
+    model = LightGBM().fit(X, np.arange(3.0))
+    assert model.predict(X).tolist() == [3.0] * 3
+    assert len(model.quantiles_) == len(LEVELS)
+    model.quantiles_.reverse()
+    np.testing.assert_allclose(model.predict_quantiles(X, [0.001, 0.3, 0.5]), [[0.05, 3.0, 5.0]] * 3)
+
+
+@pytest.mark.parametrize("make", [CatBoost, LightGBM, QuantileForest])
+def test_without_the_packages_of_trees_there_is_one_message(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("catboost", "lightgbm", "quantile_forest"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=r"ep-bench\[trees\]"):
+        make().fit(np.zeros((4, 1)), np.arange(4.0))

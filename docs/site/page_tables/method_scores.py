@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from .forms import NAMES, Entry, score, table
-from .stored import cells
+from .stored import FIVE, LARGE, board, cells
 
 DATASETS = ("yacht", "boston", "energy", "concrete", "kin8nm", "protein")  # of different numbers of data points
 LL = ("ll", "seconds")
@@ -41,4 +41,21 @@ def by_size(columns: Sequence[str], entries: Sequence[Entry]) -> list[str]:
     return table(["Data set", "N", *(NAMES[column] + name for name in names for column in columns)], body)
 
 
+TREES = ("CatBoost", "LightGBM", "Quantile forest", "Extra trees")
+
+
+def trees() -> list[str]:
+    """Return RMSE and CRPS of ensembles of trees next to the lowest mean of the leaderboard."""
+    rows, body = board().ok(), []
+    for dataset in (*FIVE, *LARGE):
+        own = rows[rows["dataset"] == dataset].groupby("method")[["rmse", "crps"]].agg(["mean", "count"])
+        for column, label in (("rmse", "RMSE"), ("crps", "CRPS")):
+            complete = own[column][own[column]["count"] == own[column]["count"].max()]["mean"]
+            lowest = f"{complete.min():.3g} ({complete.idxmin()})"
+            means = (score(Entry("trees", name), dataset, column) for name in TREES)
+            body.append([dataset, label, lowest, *means])
+    return table(["Data set", "Score", "Lowest of the leaderboard", *TREES], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
+TABLES["trees"] = trees
