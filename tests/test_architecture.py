@@ -29,6 +29,7 @@ ALLOWED = {
     "adapters": {"errors", "types", "predictions", "methods", "estimator"},
     "recalibration": {"types", "predictions", "adapters"},
     "baselines": {"errors", "types"},
+    "tree_baselines": {"errors", "types"},
     "data": {"errors", "types", "resources"},
     "crps": {"types", "predictions"},
     "scoring": {"types", "predictions", "crps"},

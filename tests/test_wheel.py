@@ -52,7 +52,7 @@ def test_the_wheel_has_data_and_studies(tmp_path: Path) -> None:
     assert str(ROOT) not in typed
 
 
-BROUGHT = {"llvmlite", "pydantic_core"}  # by numba and pydantic, of which they are parts
+BROUGHT = {"llvmlite", "pydantic_core", "IPython"}  # by numba and pydantic, of which they are parts; by a notebook
 IMPORT_NAMES = {
     "scikit-learn": "sklearn",
     "pyyaml": "yaml",
