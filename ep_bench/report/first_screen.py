@@ -19,7 +19,7 @@ from ep_bench.report import score_table_formats as formats
 from ep_bench.report.merge import NAMED, listed
 from ep_bench.report.sections.leaderboard import CENTRAL, Leaderboard, LeaderboardRow, board_table, mean_text
 from ep_bench.report.sections.ranks import friedman_line
-from ep_bench.report.significance import ALPHA
+from ep_bench.report.significance import ALPHA, block_ranks
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
@@ -62,7 +62,7 @@ class View(NamedTuple):
             "group": self.group,
             "methods": [row.method for row in ranked],
             "seconds": [_number(row.seconds) for row in ranked],
-            "means": [[_number(value) for value in column] for column in self.board.means.T],
+            "ranks": block_ranks(self.board.means, higher_is_better=self.board.score.better == "higher").T.tolist(),
             "rows": [row.method for row in self.board.rows],
             "csv": [CSV, *map(_csv_line, self.board.rows)],
         }

@@ -77,8 +77,6 @@ INVALID = [
     ("mountain_car", {"row": 5}, ("row",), "rows"),
     ("network_convergence", {"sweeps": [20, 10]}, ("sweeps",), "must increase"),
     ("network_convergence", {"dataset": "bosten"}, ("dataset",), "boston"),
-    ("network_restarts", {"datasets": [{"name": "yatch"}]}, ("datasets", 0, "name"), "yacht"),
-    ("network_restarts", {"datasets": [{"name": "yacht", "restarts": 0}]}, ("datasets", 0, "restarts"), "positive"),
 ]  # fmt: skip
 
 
@@ -91,15 +89,14 @@ def test_an_invalid_option_is_reported_with_its_location(
     assert words in str(problem.error())
 
 
-@pytest.mark.parametrize("name", ["additive_effects", "ard_overfitting", "discontinuity", "network_restarts"])
+@pytest.mark.parametrize("name", ["additive_effects", "ard_overfitting", "discontinuity"])
 def test_fits_that_fail_are_counted_with_their_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = network_fits.NetworkFit(None, 0.1, "no fixed point")
     monkeypatch.setattr(
         import_module(f"ep_bench.experiments.ep_nn_2014.{name}.compute"), "fitted", lambda *_, **__: failed
     )
-    sizes = {"datasets": [{"name": "friedman1", "restarts": 2}]} if name == "network_restarts" else {"draws": 2}
     experiment = experiments.get(name)
-    arrays, rows = experiment.compute(experiment.config(methods=[{"use": "gp"}], **sizes), 0)
+    arrays, rows = experiment.compute(experiment.config(methods=[{"use": "gp"}], draws=2), 0)
     assert (rows[-1]["failed"], rows[-1]["reason"]) == (2, "no fixed point")
     assert all(
         count == 0 for key, count in rows[-1].items() if key.startswith(("lowest", "least_", "converged", "pruned"))
@@ -109,7 +106,7 @@ def test_fits_that_fail_are_counted_with_their_reason(name: str, monkeypatch: py
     }
     assert scores
     assert not any(scores.values())
-    assert np.isnan(arrays["found_0"][0, :5] if name == "network_restarts" else arrays["mean_0"]).all()
+    assert np.isnan(arrays["mean_0"]).all()
 
 
 def test_an_experiment_may_have_no_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

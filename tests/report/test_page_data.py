@@ -68,7 +68,7 @@ def test_views_are_of_all_scores_and_of_small_and_large_sets(tmp_path, make_stud
         data = view.data()
         assert data["methods"] == [row.method for row in view.board.ranked]
         assert len(data["csv"]) == 1 + len(data["rows"]) == 4
-        assert [len(means) for means in data["means"]] == [len(view.board.datasets)] * 3
+        assert [len(ranks) for ranks in data["ranks"]] == [len(view.board.datasets)] * 3
 
 
 def test_options_are_those_of_the_cells_not_of_the_entry(tmp_path, make_study):

@@ -38,13 +38,11 @@ function fragmentOf(state) {
 const viewOf = (state) => DATA.views.find((view) => view.score === state.score && view.group === state.sets);
 
 /** Average ranks of some methods (their places in the view) over its data sets; 1 is the best, ties share a rank. */
-function averageRanks(view, kept, better) {
-  const sign = better === "higher" ? -1 : 1;
-  return kept.map((place) => view.means[place].reduce((sum, own, d) => {
-    const values = kept.map((other) => sign * view.means[other][d]);
-    const [ahead, tied] = [values.filter((value) => value < sign * own), values.filter((value) => value === sign * own)];
-    return sum + ahead.length + (tied.length + 1) / 2;
-  }, 0) / view.means[place].length);
+function averageRanks(view, kept) {
+  return kept.map((place) => view.ranks[place].reduce((sum, own, d) => {
+    const ranks = kept.map((other) => view.ranks[other][d]);
+    return sum + ranks.filter((rank) => rank < own).length + (ranks.filter((rank) => rank === own).length + 1) / 2;
+  }, 0) / view.ranks[place].length);
 }
 
 /** Show a view, and of its rows those of a family and below a limit of CPU time, by ranks among themselves. */
@@ -88,11 +86,11 @@ function rankAgain(root, view, state) {
   const note = document.getElementById("restricted");
   const rows = [...root.querySelectorAll("table.board tbody tr")];
   const kept = view.methods.map((_, place) => place).filter((place) => rows.some((row) => row.dataset.method === view.methods[place]));
-  const ranks = averageRanks(view, kept, DATA.scores.find((score) => score.key === state.score).better);
+  const ranks = averageRanks(view, kept);
   note.textContent = `Shown: ${plural(kept.length, "ranked method")}. Ranks are averages among these, without intervals and tests; those above are of all methods.`;
   note.hidden = false;
   const rankOf = new Map(kept.map((place, i) => [view.methods[place], ranks[i]]));
-  const single = view.means[0]?.length === 1;
+  const single = view.ranks[0]?.length === 1;
   for (const row of single ? [] : rows) {
     const rank = rankOf.get(row.dataset.method);
     if (rank === undefined) continue;
@@ -118,7 +116,7 @@ function shorten(table) {
 function viewCsv(state) {
   const [head, ...lines] = viewOf(state).csv;
   const shown = new Map([...document.querySelectorAll("table.board tbody tr")].map((row) => [row.dataset.method, row.cells[1].dataset.value]));
-  const isRanked = (state.family === "" && state.cpu === "") || viewOf(state).means[0]?.length === 1;
+  const isRanked = (state.family === "" && state.cpu === "") || viewOf(state).ranks[0]?.length === 1;
   const line = (text, rank) => isRanked || rank === undefined ? text
     : text.replace(/,[^,]*,[^,]*,[^,]*((,[^,]*){7})$/, `,${Number(rank)},,$1`);
   const kept = lines.map((text, i) => [text, viewOf(state).rows[i]]).filter(([, name]) => shown.has(name));

@@ -1,4 +1,4 @@
-"""The figures of restarts and convergence of networks: the content of their panels, and texts that do not overlap."""
+"""The figures of the convergence of networks: the content of their panels."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from typing import Any
 import numpy as np
 
 from ep_bench.experiments.ep_nn_2014.network_convergence import figure as convergence_figure
-from ep_bench.experiments.ep_nn_2014.network_restarts import figure as restarts_figure
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 
-MEASURES = ["rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged"]
 GROUPS = ["input", "output", "noise", "weight_prior", "scale", "output_prior"]
-
-
-def restarts(names: list[str]) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    arrays: dict[str, Any] = {"labels": np.array(["NN-EP-LA", "NN-EP-ARD"]), "datasets": np.array(names)}
-    arrays["measures"] = np.array(MEASURES)
-    for i in range(len(names)):
-        found = rng.normal(size=(2, 7, 8))
-        found[:, 2] = 100.0 * found[:, 2] - 1000.0
-        found[:, 6] = np.arange(8) < 6
-        arrays[f"found_{i}"] = found
-    return arrays
 
 
 def history(labels: list[str], folds: int = 2) -> dict[str, Any]:
@@ -52,37 +38,12 @@ def network_convergence(arrays: dict[str, Any], study: str) -> list[Picture]:
     return convergence_figure.draw(ExperimentResults(study, arrays))
 
 
-def network_restarts(arrays: dict[str, Any], study: str) -> Picture:
-    (picture,) = restarts_figure.draw(ExperimentResults(study, arrays))
-    return picture
-
-
 # Every case is drawn once; no test changes a picture.
 CASES: dict[str, Callable[[], Any]] = {
     "sweeps": lambda: network_convergence(history(["NN-EP-LA", "NN-EP-ARD"]), "s")[0],
     "times": lambda: network_convergence(history(["NN-EP-LA", "NN-EP-ARD"]), "s")[1],
 }
 CASES = {name: functools.cache(draw) for name, draw in CASES.items()}
-
-
-def test_every_fit_is_a_point_that_is_open_if_not_converged() -> None:
-    arrays = restarts(["boston", "yacht"])
-    picture = network_restarts(arrays, "s")
-    for i, ax in enumerate(picture.figure.axes[:2]):
-        for j in range(2):
-            open_, filled = ax.lines[2 * j : 2 * j + 2]
-            assert open_.get_markerfacecolor() == "white"
-            np.testing.assert_array_equal(open_.get_ydata(), arrays[f"found_{i}"][j, 1, 6:])
-            np.testing.assert_array_equal(filled.get_xdata(), arrays[f"found_{i}"][j, 2, :6])
-    assert "boston NN-EP-LA 6 of 8, NN-EP-ARD 6 of 8" in picture.caption
-
-
-def test_a_failed_fit_is_not_drawn_and_not_converged() -> None:
-    arrays = restarts(["boston"])
-    arrays["found_0"][0, :5, 0], arrays["found_0"][0, 6, 0] = np.nan, 0.0
-    picture = network_restarts(arrays, "s")
-    assert "NN-EP-LA 5 of 8" in picture.caption
-    assert len(picture.figure.axes[0].lines[1].get_ydata()) == 5
 
 
 def test_a_line_marks_convergence() -> None:
