@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ep_bench import plot as plot
     from ep_bench import scores as scores
+    from ep_bench.adapters import predict_dist
     from ep_bench.api import load_results, run
     from ep_bench.data import load_dataset, standard_split
     from ep_bench.errors import UserError
@@ -29,6 +30,7 @@ __all__ = [
     "compare",
     "load_dataset",
     "load_results",
+    "predict_dist",
     "run",
     "standard_split",
 ]
@@ -38,6 +40,7 @@ _MODULES = {
     "compare": "ep_bench.report.pairwise",
     "load_dataset": "ep_bench.data",
     "load_results": "ep_bench.api",
+    "predict_dist": "ep_bench.adapters",
     "run": "ep_bench.api",
     "standard_split": "ep_bench.data",
     "Estimator": "ep_bench.estimator",

@@ -13,8 +13,8 @@ one of the following; the first available one is used:
 A distribution is a frozen one of scipy.stats with batch shape (N,), one of skpro with shape (N, 1), or an object with
 log density, distribution function, mean and variance of shape (N,). Inputs, targets and predictions are in original
 units; with the option ``standardize: true`` the class gets standardised data, and its predictions are transformed back.
-The log-likelihood is empty if a method has neither a density nor a standard deviation. For a scikit-learn pipeline the
-prediction methods of its last step are used.
+The log-likelihood is empty if a method has neither a density nor a standard deviation. Of a scikit-learn
+``Pipeline`` or ``TransformedTargetRegressor``, the prediction methods of the estimator inside are used.
 
 An option that is a mapping with ``use`` is constructed first:
 ``kernel: {use: "sklearn.gaussian_process.kernels:RBF", length_scale: 2.0}``. A mapping with only ``object`` is a class
@@ -25,7 +25,7 @@ else ``predict_proba(X)``, an array with one column per class of ``classes_``, e
 log-likelihood.
 """
 
-from ep_bench.adapters.best_prediction import preload, tuning_scores
+from ep_bench.adapters.best_prediction import predict_dist, preload, tuning_scores
 from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model, missing_prediction, problems
 from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
@@ -42,6 +42,7 @@ __all__ = [
     "missing_prediction",
     "names_a_file",
     "parameters",
+    "predict_dist",
     "preload",
     "problems",
     "resolve",

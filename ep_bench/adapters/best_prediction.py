@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
+from ep_bench.adapters.target_transforms import of_target
 from ep_bench.adapters.targets import distributions
 from ep_bench.estimator.model import convergence
 from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
@@ -47,12 +48,11 @@ def fit(model: Any, X: Array, y: Array) -> None:
 
 
 def stated_convergence(model: Any) -> bool | None:
-    """Return the attribute ``converged_`` of a fitted model or of the last step of a pipeline, None without one.
+    """Return the attribute ``converged_`` of a fitted model or of the estimator inside it, None without one.
 
     Issues a ConvergenceWarning if it is false, so that the cell has a reason.
     """
-    steps = getattr(model, "steps", None)
-    met = convergence(getattr(steps[-1][-1] if isinstance(steps, list) and steps else model, "converged_", None))
+    met = convergence(getattr(_innermost(model), "converged_", None))
     if met is False:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -60,14 +60,33 @@ def stated_convergence(model: Any) -> bool | None:
     return met
 
 
-def predict(model: Any, X: Array) -> Prediction:
-    """Return the most informative prediction of a fitted model at inputs X (n, d).
+def predict_dist(model: Any, X: Any) -> Prediction:
+    """Return the most informative prediction of a fitted regressor: a distribution, quantiles or points.
 
-    Raises ValueError or TypeError if the model returns an object of wrong type or shape.
+    Parameters
+    ----------
+    model : object
+        A regressor of ``ep_bench.Estimator`` or of another library. Of a scikit-learn ``Pipeline`` and a
+        ``TransformedTargetRegressor``, the estimator inside is asked, and its prediction is transformed back.
+    X : array-like of shape (n, d)
+        Inputs.
+
+    Returns
+    -------
+    Predictive, DensityPrediction, QuantilePrediction or PointPrediction
+        In the units of the targets of ``fit``, noise included.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model returns an object of wrong type or shape, or the transform of the target is not strictly increasing.
     """
     n = len(X)
-    model, rows = _last_step(model, X)
-    rows = _frame(rows) if _is_skpro(model) else rows
+    if _is(model, "TransformedTargetRegressor"):
+        return of_target(predict_dist(model.regressor_, X), model.transformer_)
+    if _is(model, "Pipeline"):
+        return predict_dist(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
+    rows = _frame(X) if _is_skpro(model) else X
     for ask in _ASKS:
         found = ask(model, rows, n)
         if found is not None:
@@ -75,18 +94,23 @@ def predict(model: Any, X: Array) -> Prediction:
     return PointPrediction(_points(model, rows, n))
 
 
-def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a scikit-learn pipeline and its inputs; for any other model return both unchanged.
+def _innermost(model: Any) -> Any:
+    """Return the estimator that predicts inside pipelines and transforms of the target, fitted if they are.
 
-    A pipeline hides the signature of ``predict`` and other prediction methods of its last step.
+    They hide its prediction methods and the signatures of these.
     """
-    from sklearn.pipeline import Pipeline
+    while True:
+        if _is(model, "Pipeline"):
+            model = model.steps[-1][-1]
+        elif _is(model, "TransformedTargetRegressor"):
+            model = getattr(model, "regressor_", model.regressor)
+        else:
+            return model
 
-    while isinstance(model, Pipeline):
-        if len(model.steps) > 1:
-            X = model[:-1].transform(X)
-        model = model.steps[-1][1]
-    return model, X
+
+def _is(model: Any, name: str) -> bool:
+    """Return whether a model is of a class of scikit-learn, whose import is slow."""
+    return any(base.__name__ == name and base.__module__.startswith("sklearn.") for base in type(model).__mro__)
 
 
 def _distribution(name: str) -> _Ask:
@@ -188,10 +212,7 @@ def tuning_scores(model: Any, task: Task) -> tuple[str, ...]:
 
     All of the task, if the model does not show whether it has a density.
     """
-    steps = getattr(model, "steps", None)
-    while isinstance(steps, list) and steps:
-        model = steps[-1][-1]
-        steps = getattr(model, "steps", None)
+    model = _innermost(model)
     distributions = any(bound_method(model, name) for name in ("predict_dist", "pred_dist", "predict_proba"))
     is_open = distributions or any("__getattr__" in vars(base) for base in type(model).__mro__)
     if task == "classification":

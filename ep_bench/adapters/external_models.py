@@ -59,7 +59,7 @@ class ExternalRegressor:
 
         Raises ValueError or TypeError if the model returns an object of wrong type or shape.
         """
-        found = best_prediction.predict(self.model, self._x_scaling.apply(X))
+        found = best_prediction.predict_dist(self.model, self._x_scaling.apply(X))
         shift, scale = float(self._y_scaling.shift[0]), float(self._y_scaling.scale[0])
         if isinstance(found, PointPrediction):
             return PointPrediction(shift + scale * found.values)

@@ -99,4 +99,4 @@ class _Adapted:
         self.converged_ = best_prediction.stated_convergence(self.model)
 
     def predict_dist(self, X: Any) -> Any:
-        return best_prediction.predict(self.model, X)
+        return best_prediction.predict_dist(self.model, X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -223,16 +222,6 @@ def test_an_option_may_be_a_class_or_function_itself() -> None:
     assert [(problem.path, "did you mean 'log1p'" in str(problem.error())) for problem in wrong] == [
         (("func", "object"), True)
     ]
-
-
-def test_the_standard_deviation_of_a_transformed_target_is_not_used() -> None:
-    options = {"regressor": {"use": "sklearn.linear_model:BayesianRidge"}, "transformer": STEP}
-    found = adapters.build("sklearn.compose:TransformedTargetRegressor", options, HERE).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        answer = found.predict_dist(X)
-    assert isinstance(answer, PointPrediction)
-    np.testing.assert_allclose(answer.mean(), found.model.predict(X))
 
 
 def test_any_keyword_may_give_a_density_to_a_search() -> None:
