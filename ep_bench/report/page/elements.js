@@ -15,17 +15,10 @@ const el = (name, attributes = {}, ...children) => fill(document.createElement(n
 const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
 const signed = (text) => text.replace(/^-/, MINUS);
-/** A number with fixed decimals; of a tie the even last digit, as in the tables without JavaScript. */
-const fixed = (value, places) => {
-  const text = value.toFixed(places);
-  const scaled = Math.abs(value) * 10 ** places;
-  const isTie = scaled % 1 === 0.5 && Number.isInteger(value * 2 ** 12);
-  return isTie && Math.floor(scaled) % 2 === 0 ? (Math.sign(value) * (scaled - 0.5) / 10 ** places).toFixed(places) : text;
-};
 const digits = (value, count = 3) => {
   if (value === null || !Number.isFinite(value)) return "–";
   const size = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
-  return signed(size < -4 || size > 6 ? value.toExponential(count - 1) : fixed(value, Math.max(0, count - 1 - size)));
+  return signed(size < -4 || size > 6 ? value.toExponential(count - 1) : value.toFixed(Math.max(0, count - 1 - size)));
 };
 const duration = (seconds) => {
   if (seconds === null) return "–";

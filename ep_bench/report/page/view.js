@@ -94,7 +94,7 @@ function rankAgain(root, view, state) {
   for (const row of single ? [] : rows) {
     const rank = rankOf.get(row.dataset.method);
     if (rank === undefined) continue;
-    row.cells[1].textContent = fixed(rank, 1);
+    row.cells[1].textContent = rank.toFixed(1);
     row.cells[1].dataset.value = rank;
   }
   if (single) return;
