@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from ep_bench import adapters
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.experiments import SUMMARY
@@ -41,6 +42,7 @@ def run(
     ----------
     study : str, Path or mapping
         A study file, the name of a study that is shipped with the package, or a mapping with the keys of a study file.
+        In a mapping, a method can be a class, also one of a notebook, or ``{"use": Class, ...}`` with its options.
     results : str or Path
         Folder that contains the folder of the study. Finished cells in it are not run again.
     jobs : int
@@ -62,7 +64,10 @@ def run(
     """
     _check_jobs(jobs)
     catalogue = InstalledCatalogue()
-    read = read_mapping(study, catalogue) if isinstance(study, Mapping) else read_study(study, catalogue)
+    if isinstance(study, Mapping):
+        read = read_mapping(adapters.named(study, Path(results)), catalogue)
+    else:
+        read = read_study(study, catalogue)
     plan = make_plan(read, Path(results))
     for line in plan.warnings():
         warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)

@@ -47,7 +47,7 @@ def test_a_wrong_mapping_has_one_message(tmp_path: Path) -> None:
     ("changed", "message"),
     [
         (
-            {"methods": ["pbp", {"use": Ridge, "alpha": 2.0}]},
+            {"methods": ["pbp", {"use": "sklearn.linear_model:Ridge", "alpha": Ridge}]},
             r"methods: has a value that is not plain .*; found class Ridge;",
         ),
         (

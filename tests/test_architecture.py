@@ -49,7 +49,7 @@ ALLOWED = {
         "experiments",
         "spec",
     },
-    "api": {"errors", "types", "catalogue", "experiments", "results", "runner", "spec"},
+    "api": {"errors", "types", "adapters", "catalogue", "experiments", "results", "runner", "spec"},
     "convergence": {"types"},
     "plot": {"errors", "convergence", "predictions", "scores", "report", "plotting"},
     "published": {"errors", "types", "resources", "convergence"},

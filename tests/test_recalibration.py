@@ -172,6 +172,13 @@ def test_recalibration_is_a_factor_of_its_own_cells_only(tmp_path: Path) -> None
     assert first.key == second.key
 
 
+def test_estimates_count_the_fits_of_all_models(tmp_path: Path) -> None:
+    kinds = ["{method: isotonic}", "{method: isotonic, fraction: 0.5}", "{method: isotonic, cross: false}"]
+    entries = [f"{{use: bp, label: b{i}, recalibrate: {kind}}}" for i, kind in enumerate(kinds)]
+    alone, *others = (one.job.estimate for one in plan(tmp_path, "bp", *entries).cells)
+    np.testing.assert_allclose(np.divide(others, alone), [4.0, 1.0, 0.8], rtol=0.02)  # five folds, two, one model
+
+
 def test_fraction_that_may_be_an_option_of_the_method_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="may also be an option of gp_t"):
         plan(tmp_path, "{use: gp_t, recalibrate: conformal, fraction: 0.3}")

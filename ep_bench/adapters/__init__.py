@@ -28,6 +28,7 @@ log-likelihood.
 from ep_bench.adapters.best_prediction import predict_dist, preload, tuning_scores
 from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model, missing_prediction, problems
 from ep_bench.adapters.external_models import ExternalClassifier, ExternalRegressor, build
+from ep_bench.adapters.session_classes import named
 from ep_bench.adapters.targets import files, is_target, names_a_file, parameters, resolve, tasks, use_copies, version
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "files",
     "is_target",
     "missing_prediction",
+    "named",
     "names_a_file",
     "parameters",
     "predict_dist",

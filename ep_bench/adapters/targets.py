@@ -41,8 +41,8 @@ def resolve(use: str, base: Path) -> Any:
     if not place or not attribute:
         raise UserError("not a class or function", found=use, allowed="package.module:Class or ./file.py:Class")
     if place == "__main__":
-        problem = "other processes cannot import from a running script or notebook; save the class in a file"
-        raise UserError(problem, found=use, allowed=f"./file.py:{attribute}")
+        problem = "other processes cannot import from a running script or notebook"
+        raise UserError(problem, found=use, allowed=f"the class itself in `ep_bench.run`, or ./file.py:{attribute}")
     module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use)
     found: Any = module
     for part in attribute.split("."):
@@ -241,6 +241,12 @@ def _module_of_file(path: Path) -> ModuleType:
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+def forget(path: Path) -> None:
+    """Import a file again when it is needed, since it has changed."""
+    sys.modules.pop(_module_name(path.resolve()), None)
+    _module_of_file.cache_clear()
 
 
 def _forget_namesakes(path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
+from ep_bench.recalibration import held_out_parts
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
@@ -80,10 +81,11 @@ class EarlierResults:
         exact, similar = _time_keys(factors)
         if exact in self._seconds:
             return statistics.median(self._seconds[exact])
-        own = _own_estimate(factors, training_points(factors, info), info.d)
+        n = training_points(factors, info)
+        own = _own_estimate(factors, n, info.d)
         if own is None or (similar in self._seconds and similar not in self._ratios):
             times = self._seconds.get(similar)
-            return statistics.median(times) * _fits(factors) if times else None
+            return statistics.median(times) * _fits(factors, n) if times else None
         known = self._ratios.get(similar) or self._ratios.get(_any_dataset(similar)) or [1.0]
         return own * statistics.median(known)
 
@@ -102,7 +104,7 @@ class EarlierResults:
         times: dict[TimeKey, list[float]] = {}
         for exact, similar, cell, row in self._timed:
             times.setdefault(exact, []).append(_spent(row))
-            times.setdefault(similar, []).append(_spent(row) / _fits(cell["factors"]))
+            times.setdefault(similar, []).append(_spent(row) / _fits(cell["factors"], row.get("n_train", 0)))
         return times
 
     @cached_property
@@ -193,7 +195,7 @@ def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     method = methods.get(factors["method"])
     if method.seconds is None:
         return None
-    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n) * _fits(factors)
+    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n) * _fits(factors, n)
 
 
 def _earlier_estimate(factors: Mapping[str, Any], row: store.Row, entry: Mapping[str, Any]) -> float | None:
@@ -229,10 +231,17 @@ def training_points(factors: Mapping[str, Any], info: DatasetInfo) -> int:
     return rows - rows // int(splits["folds"])
 
 
-def _fits(factors: Mapping[str, Any]) -> float:
-    """Return the work of a cell in units of one fit to all training points; a trial uses a part of them."""
-    tune = factors.get("tune")
-    return tune["trials"] * (1.0 - tune["fraction"]) + 1.0 if tune else 1.0
+def _fits(factors: Mapping[str, Any], n: int) -> float:
+    """Return the work of a cell in units of one fit to all n training points.
+
+    A trial of a search and a model that is recalibrated use a part of them.
+    """
+    tune, recalibrate = factors.get("tune"), factors.get("recalibrate")
+    fits = tune["trials"] * (1.0 - tune["fraction"]) + 1.0 if tune else 1.0
+    if not recalibrate or n < 2:
+        return float(fits)
+    parts = held_out_parts(n, recalibrate["fraction"], 0, recalibrate["cross"])
+    return float(fits * sum(len(fitting) for fitting, _ in parts) / n)
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

@@ -201,7 +201,7 @@ def test_a_fit_imports_modules_of_its_folder_and_other_processes_import_its_file
 
 
 def test_a_class_of_a_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="save the class in a file") as caught:
+    with pytest.raises(UserError, match=r"the class itself in `ep_bench\.run`") as caught:
         read(tmp_path, "__main__:Mine")
     assert "./file.py:Mine" in str(caught.value)
 
