@@ -52,3 +52,18 @@ def test_help_names_what_a_fit_leaves() -> None:
     for word in ("state_", "trace_", "chains_", "diagnostics_", "log_evidence_", "r_hat_*", "ess_bulk_*", "ess_tail_*"):
         assert word in doc
     assert "help(ep_bench.Estimator)" in (type(Estimator("hmc")).__doc__ or "")
+
+
+def test_a_fit_that_is_no_better_than_a_constant_says_so() -> None:
+    inputs = np.random.default_rng(0).standard_normal((300, 3))
+    with pytest.warns(UserWarning, match=r"no better than a constant .* is -1\.\d+, that of a constant -1\.\d+$"):
+        Estimator("restless", unfinished=[]).fit(inputs, inputs[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        Estimator("bp", epochs=50, random_state=0).fit(inputs, inputs[:, 0])
+        Estimator("restless", unfinished=[]).fit(inputs, np.ones(300))
+
+
+def test_too_few_data_points_are_reported() -> None:
+    with pytest.warns(UserWarning, match=r"with 6 data points, the noise is hardly known"):
+        Estimator("bp", epochs=5, random_state=0).fit(X, y)

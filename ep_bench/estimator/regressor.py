@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +14,12 @@ from sklearn.utils.validation import validate_data
 
 from ep_bench.estimator.fitting import MethodEstimator
 from ep_bench.estimator.model import RegressionModel
+from ep_bench.predictions import missing_density
 from ep_bench.types import Array
+
+COMPARED = 100  # training points whose density is compared with that of a constant, at most
+NO_GAIN = 0.02  # mean log-likelihood above that of a constant, nats; less is no fit
+FEW = 10  # data points; with fewer, the densities on the training data say nothing
 
 
 class MethodRegressor(RegressorMixin, MethodEstimator, RegressionModel):  # type: ignore[misc]
@@ -48,10 +55,32 @@ class MethodRegressor(RegressorMixin, MethodEstimator, RegressionModel):  # type
         -----
         ConvergenceWarning
             The method did not meet its own criterion.
+        UserWarning
+            The fit is no better than a constant on its own training data, or there are fewer than 10 data points.
         """
         self._forget()
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        return super().fit(inputs, np.asarray(targets, dtype=np.float64), **extra)
+        super().fit(inputs, np.asarray(targets, dtype=np.float64), **extra)
+        if poor := self._poor_fit(inputs, targets):
+            warnings.warn(poor, UserWarning, stacklevel=2)
+        return self
+
+    def _poor_fit(self, X: Array, y: Array) -> str:
+        """Return why predictions may be poor, from training inputs X (n, d) and targets y (n,); empty if good."""
+        if len(y) < FEW:
+            return f"with {len(y)} data points, the noise is hardly known; densities of new points can be extremely low"
+        some = slice(None, None, -(-len(y) // COMPARED))
+        variance = float(y[some].var())
+        prediction = self.predict_dist(X[some])
+        if variance == 0.0 or missing_density(prediction):
+            return ""
+        found, constant = float(prediction.logpdf(y[some]).mean()), -0.5 * math.log(2.0 * math.pi * math.e * variance)
+        if found >= constant + NO_GAIN:
+            return ""
+        return (
+            "the fit is no better than a constant on its own training data: the mean log-likelihood is "
+            f"{found:.3g}, that of a constant {constant:.3g}"
+        )
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return means (n,), with ``return_std`` also standard deviations (n,), in original units, noise included."""

@@ -43,7 +43,7 @@ def test_convergence_is_not_stated_otherwise(options):
     rng = np.random.default_rng(3)
     noisy = Rows(rng.normal(size=(100, 2)), rng.normal(size=100))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", ConvergenceWarning)
         state, _ = bb_alpha.fit(noisy, bb_alpha.Config(**SMALL | options), np.random.default_rng(0))
     assert state.converged is None
 
@@ -59,3 +59,20 @@ def test_a_change_counts_relative_to_the_possible_one():
         assert bb_alpha._noise_still_changes([1.1, 1.05, 1.0, 0.95, 0.9], 0.3)
     assert not bb_alpha._noise_still_changes([1.1, 1.05, 1.0, 0.95, 0.9], 0.5)
     assert not bb_alpha._noise_still_changes([1.0, 1.0], 0.0)  # a fixed noise variance
+
+
+MOVING = "most variances of the weights moved in one direction"
+
+
+def test_an_energy_far_above_its_minimum_is_reported():
+    """Steps of 0.001 are too small for 20 epochs, and those of 0.03 are not for 300."""
+    rng = np.random.default_rng(3)
+    noisy = Rows(rng.normal(size=(100, 2)), rng.normal(size=100))
+    with pytest.warns(UserWarning, match=MOVING):
+        early, started = bb_alpha.fit(noisy, bb_alpha.Config(**SMALL | {"epochs": 20}), np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", MOVING)
+        config = bb_alpha.Config(**SMALL | {"epochs": 300, "learning_rate": 0.03})
+        state, trace = bb_alpha.fit(noisy, config, np.random.default_rng(0))
+    assert np.mean(trace["objective"][-20:]) < started["objective"][-1] - 0.5
+    assert np.median(state.std) > 5 * np.median(early.std)

@@ -1,14 +1,16 @@
-"""Tables of settings that change scores: schedules, noise priors and seeds."""
+"""Tables of settings that change scores: schedules, noise priors, seeds and powers of EP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
+
 from ep_bench.report.sections import seeds
 
 from .forms import Entry, scores, table
-from .stored import methods_of, stored_study
+from .stored import FIGURES, methods_of, stored_study
 
 
 def noise_priors() -> list[str]:
@@ -40,8 +42,35 @@ def seed_spread(folder: str) -> list[str]:
     return table(["Data set", "Entry", *head], body)
 
 
+def thirty_points() -> list[str]:
+    """Return noise, evidences and test scores of `dgp_ep` on 30 data points by alpha: medians over seeds."""
+    rows = pd.read_csv(FIGURES / "dgp-alpha-thirty.csv")
+    values = rows.groupby("model", sort=False)[["noise_deviation", "log_evidence", "untied", "test_ll"]].median()
+    named = {"1": "alpha = 1", "0.5": "alpha = 0.5", "0.1": "alpha = 0.1", "0": "alpha = 0", "exact": "exact process"}
+    body = [
+        [named.get(str(name), str(name)), f"{noise:.2g}", f"{own:.1f}", "" if pd.isna(untied) else f"{untied:.1f}",
+         f"{ll:.2f}"]
+        for name, (noise, own, untied, ll) in zip(values.index, values.to_numpy(), strict=True)
+    ]  # fmt: skip
+    return table(["Fit", "Noise SD", "Log evidence of the fit", "Untied EP", "Test LL"], body)
+
+
+def bb_alpha_rates() -> list[str]:
+    """Return energies and validation scores of `bb_alpha` by its first step size, and those of `vi`: means of splits."""
+    rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
+    pairs = rows.pivot_table(["energy", "ll"], ["dataset", "alpha"], "rate", sort=False)  # means; without ``vi``
+    body = [
+        [str(dataset) if alpha == min(rows["alpha"]) else "", f"{alpha:g}", *(f"{value:.2f}" for value in values)]
+        for (dataset, alpha), values in zip(pairs.index, pairs.to_numpy(), strict=True)
+    ]
+    rates = [f"{rate:g}" for rate in pairs["energy"].columns]
+    return table(["Data set", "Alpha", *(f"{name}, {rate}" for name in ("Energy", "LL") for rate in rates)], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "noise-priors": noise_priors,
     "seed-spread": partial(seed_spread, "seed-spread"),
     "bp-schedule": schedules,
+    "dgp-thirty": thirty_points,
+    "bb-alpha-rates": bb_alpha_rates,
 }
