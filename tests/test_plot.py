@@ -50,7 +50,8 @@ def test_ranks_are_those_of_the_leaderboard(rows: pd.DataFrame) -> None:
     ax = ep_bench.plot.ranks(rows, score="rmse")
     complete = set(rows["method"]) - {"Ensemble adversarial", "Ensemble 40 epochs"}  # splits of these have failed
     means = rows.pivot_table("rmse", "dataset", "method")[list(complete)].rank(axis=1).mean().sort_values()
-    assert texts(ax) == list(means.index)
+    assert set(texts(ax)) == set(means.index)
+    assert means[texts(ax)].is_monotonic_increasing  # ties are in any order
     np.testing.assert_allclose(sorted(ax.get_lines()[-1].get_xdata()), means.to_numpy())
     with pytest.raises(ep_bench.UserError, match="no two methods"):
         ep_bench.plot.ranks(rows[rows["method"] == "Ensemble"])

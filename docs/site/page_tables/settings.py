@@ -56,7 +56,7 @@ def thirty_points() -> list[str]:
 
 
 def bb_alpha_rates() -> list[str]:
-    """Return energies and validation scores of `bb_alpha` by its first step size, and those of `vi`: means of splits."""
+    """Return mean energies and validation scores of `bb_alpha` by its first step size, and those of `vi`."""
     rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
     pairs = rows.pivot_table(["energy", "ll"], ["dataset", "alpha"], "rate", sort=False)  # means; without ``vi``
     body = [
