@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from ep_bench.report.sections import seeds
 
 from .forms import Entry, scores, table
-from .stored import FIGURES, methods_of, stored_study
+from .stored import FIGURES, merged, methods_of, stored_study
 
 
 def noise_priors() -> list[str]:
@@ -67,10 +68,34 @@ def bb_alpha_rates() -> list[str]:
     return table(["Data set", "Alpha", *(f"{name}, {rate}" for name in ("Energy", "LL") for rate in rates)], body)
 
 
+def recalibration() -> list[str]:
+    """Return calibration and scores before and after recalibration, as means over data sets and splits."""
+    body = []
+    for method in methods_of("recalibration"):
+        name = next(name for name in ("Bayesian ridge", "PBP", "BP") if method.startswith(name))
+        own, plain = (_means_by_dataset("recalibration", label) for label in (method, name))
+        change = own["ll"] - plain["ll"]  # missing for quantiles
+        body.append([
+            method, *(f"{own[column].mean():.1%}" for column in ("coverage50", "coverage90")),
+            f"{own['pit_error'].mean():.3f}", "–" if change.isna().all() else f"{change.mean():+.2f}",
+            f"{np.exp(np.log(own['crps'] / plain['crps']).mean()) - 1.0:+.1%}",
+        ])  # fmt: skip
+    return table(
+        ["Entry", "50 % intervals", "90 % intervals", "Calibration error", "Change of LL", "Change of CRPS"], body
+    )
+
+
+def _means_by_dataset(folder: str, method: str) -> pd.DataFrame:
+    rows = merged(folder).ok()
+    found: pd.DataFrame = rows[rows["method"] == method].groupby("dataset").mean(numeric_only=True)
+    return found
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "noise-priors": noise_priors,
     "seed-spread": partial(seed_spread, "seed-spread"),
     "bp-schedule": schedules,
     "dgp-thirty": thirty_points,
     "bb-alpha-rates": bb_alpha_rates,
+    "recalibration": recalibration,
 }

@@ -34,6 +34,7 @@ OMITTED = (
     "hmc-length",
     "hmc-noise-prior",
     "pbp-longer",
+    "recalibration",
     "suite",
 )
 # Studies on the standard splits of the regression sets.
