@@ -6,7 +6,8 @@ hidden layer and with the default one.
 The 30 data points are y = sin(2 x) + 0.3 e with x uniform on (-3, 3), 10 inducing inputs and no hidden layer. The
 evidence of untied power EP is that at the parameters of the fit; for alpha = 1 it is the evidence of FITC.
 
-    python -m benchmarks.dgp_alpha docs/figures/dgp-alpha.csv docs/figures/dgp-alpha-thirty.csv
+    python -m benchmarks.dgp_alpha validation docs/figures/dgp-alpha.csv
+    python -m benchmarks.dgp_alpha thirty docs/figures/dgp-alpha-thirty.csv
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -95,15 +96,11 @@ def thirty(seed: int) -> Iterator[dict[str, Any]]:
         yield row | {"test_ll": round(float(model.predict_dist(x[30:]).logpdf(y[30:]).mean()), 3)}
 
 
-def main(path: str, thirty_path: str) -> None:
-    """Write one row per fit to the files ``path`` and ``thirty_path``, after each data set and seed."""
+def main(study: str, path: str) -> None:
+    """Write one row per fit to the file ``path``; ``study`` is validation or thirty."""
     warnings.simplefilter("ignore")  # most fits with a hidden layer have not converged
     rows: list[dict[str, Any]] = []
-    for seed in range(SEEDS):
-        rows += thirty(seed)
-        pd.DataFrame(rows).to_csv(thirty_path, index=False)
-    rows = []
-    for row in fits():
+    for row in fits() if study == "validation" else chain.from_iterable(map(thirty, range(SEEDS))):
         rows.append(row)
         pd.DataFrame(rows).to_csv(path, index=False)
 

@@ -48,24 +48,25 @@ def thirty_points() -> list[str]:
     rows = pd.read_csv(FIGURES / "dgp-alpha-thirty.csv")
     values = rows.groupby("model", sort=False)[["noise_deviation", "log_evidence", "untied", "test_ll"]].median()
     named = {"1": "alpha = 1", "0.5": "alpha = 0.5", "0.1": "alpha = 0.1", "0": "alpha = 0", "exact": "exact process"}
-    body = [
-        [named.get(str(name), str(name)), f"{noise:.2g}", f"{own:.1f}", "" if pd.isna(untied) else f"{untied:.1f}",
-         f"{ll:.2f}"]
-        for name, (noise, own, untied, ll) in zip(values.index, values.to_numpy(), strict=True)
-    ]  # fmt: skip
+    body = []
+    for name, (noise, own, untied, ll) in zip(values.index, values.to_numpy(), strict=True):
+        numbers = [f"{noise:.2g}", f"{own:.1f}", "" if pd.isna(untied) else f"{untied:.1f}", f"{ll:.2f}"]
+        body.append([named.get(str(name), str(name)), *numbers])
     return table(["Fit", "Noise SD", "Log evidence of the fit", "Untied EP", "Test LL"], body)
 
 
 def bb_alpha_rates() -> list[str]:
-    """Return mean energies and validation scores of `bb_alpha` by its first step size, and those of `vi`."""
+    """Return energies and validation scores of `bb_alpha` by its first step size, those of `vi` next to its limit."""
     rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
-    pairs = rows.pivot_table(["energy", "ll"], ["dataset", "alpha"], "rate", sort=False)  # means; without ``vi``
-    body = [
-        [str(dataset) if alpha == min(rows["alpha"]) else "", f"{alpha:g}", *(f"{value:.2f}" for value in values)]
-        for (dataset, alpha), values in zip(pairs.index, pairs.to_numpy(), strict=True)
-    ]
-    rates = [f"{rate:g}" for rate in pairs["energy"].columns]
-    return table(["Data set", "Alpha", *(f"{name}, {rate}" for name in ("Energy", "LL") for rate in rates)], body)
+    pairs = rows.pivot_table(["energy", "ll"], ["dataset", "alpha"], "rate", sort=False)
+    limits = rows[rows["method"] == "vi"].set_index("dataset")[["energy", "ll"]]
+    body = []
+    for (dataset, alpha), values in zip(pairs.index, pairs.to_numpy(), strict=True):
+        first = alpha == rows["alpha"].min()
+        vi = map("{:.2f}".format, limits.loc[dataset]) if first else ["", ""]
+        body.append([str(dataset) if first else "", f"{alpha:g}", *map("{:.2f}".format, values), *vi])
+    head = [f"{name}, {rate:g}" for name, rate in pairs.columns]
+    return table(["Data set", "Alpha", *head, "energy, `vi`", "ll, `vi`"], body)
 
 
 def recalibration() -> list[str]:

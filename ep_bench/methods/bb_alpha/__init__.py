@@ -58,7 +58,7 @@ NOISE_RATE = 10.0  # step size of the log noise variance with the cosine schedul
 STEADY = (
     0.5  # change relative to the sum of step sizes above which the noise moves in one direction: by Adam, at most 1
 )
-MINIMISING_RATE = 0.03  # the energy is then close to its minimum after 500 epochs (benchmarks/bb_alpha_rates.py)
+LARGER_RATE = 0.03  # with alpha near 0, 500 epochs then reach the bound of ``vi`` (benchmarks/bb_alpha_rates.py)
 SETTLED = 0.5  # change of the log noise variance in the second half of the fit without warning: about 0.06 nats
 
 
@@ -215,7 +215,7 @@ def _warn_of_moving_variances(change: float, largest: float) -> None:
     if change > STEADY * largest:
         warnings.warn(
             "most variances of the weights moved in one direction until the end, so that the energy is above its "
-            f"minimum; learning_rate: {MINIMISING_RATE} comes close to it in as many epochs",
+            f"minimum; learning_rate: {LARGER_RATE} comes closer in as many epochs",
             UserWarning,
             stacklevel=5,
         )
