@@ -1,4 +1,4 @@
-"""Black-box alpha by its first step size: final energy, validation scores and time, on two data sets and an example.
+"""Black-box alpha by its first step size: final energy, validation scores and time, on three data sets and an example.
 
 A fifth of the training points of standard split 0 are validation points. Test points are not used. Variational
 inference by `vi` with the same network is the limit of alpha to 0. The example has 150 data points with 30 inputs,
@@ -23,7 +23,7 @@ from benchmarks.vi_depth import points
 from ep_bench.methods import bb_alpha, vi
 from ep_bench.types import Rows
 
-DATASETS = ("example", "yacht", "boston")
+DATASETS = ("example", "yacht", "boston", "energy")
 UNITS = 100
 ALPHAS = (1e-6, 0.5, 1.0)
 RATES = (0.002, 0.03)  # the default, and one that reaches the minimum of the energy
