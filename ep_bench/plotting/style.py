@@ -43,7 +43,7 @@ SPOKEN = 12  # titles of panels that the description of a figure lists
 ARROWS = {"lower": "{}, \N{LEFTWARDS ARROW} better", "higher": "{}, better \N{RIGHTWARDS ARROW}", "": "{}"}
 # Black and greys are drawn in the colour of the text, which follows the colour scheme of the reader.
 _INK = "svg:root{color:#1f2328;fill:currentColor}@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
-_GREY = re.compile(r"(fill|stroke): #([0-9a-f]{2})\2\2\b")
+_GREY = re.compile(r"(fill|stroke): #([0-9a-f]{2})\2\2\b(?:; \1-opacity: ([0-9.]+))?")
 _LABELS = ("get_xlabel", "get_ylabel")
 LINE = 0.18  # inches per line of a legend
 
@@ -62,8 +62,8 @@ def with_ink(svg: str) -> str:
 
 
 def _opacity(found: re.Match[str]) -> str:
-    name, level = found[1], int(found[2], 16)
-    return f"{name}: currentColor" + (f"; {name}-opacity: {1.0 - level / 255.0:.2g}" if level else "")
+    name, opacity = found[1], (1.0 - int(found[2], 16) / 255.0) * float(found[3] or 1.0)
+    return f"{name}: currentColor" + (f"; {name}-opacity: {opacity:.2g}" if opacity < 1.0 else "")
 
 
 def towards_better(label: str, better: str) -> str:

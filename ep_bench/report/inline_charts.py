@@ -100,14 +100,16 @@ class LossAndTime:
     def svg(self) -> Markup:
         """Return the chart."""
         best = front(self.points)
+        labels, highest = self._labels(best)
         line = " ".join(f"{self._x(one.seconds):.0f},{self._y(one.loss):.0f}" for one in best)
         body = [*self._grid(), Markup('<polyline class=front points="{}"/>').format(line)]
-        body += [*map(self._point, self.points), *self._labels(best)]
+        body += [*map(self._point, self.points), *labels]
         body.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, "median CPU seconds per split, tuning included"))
         body.append(_text(4, 14, f"{self.axis}; better is higher up", "start"))
         label = f"{len(self.points)} methods: {self.axis} by CPU time. Front: {', '.join(one.method for one in best)}."
-        return Markup('<svg class=scatter viewBox="0 0 {} {}" role=img aria-label="{}">{}</svg>').format(
-            WIDTH, HEIGHT, label, Markup().join(body)
+        top = min(round(highest) - LINE, 0)
+        return Markup('<svg class=scatter viewBox="0 {} {} {}" role=img aria-label="{}">{}</svg>').format(
+            top, WIDTH, HEIGHT - top, label, Markup().join(body)
         )
 
     def _x(self, seconds: float) -> float:
@@ -132,21 +134,26 @@ class LossAndTime:
         style = self.styles[one.method]
         colour = "currentColor" if style.colour == "#000000" else style.colour
         shape = SHAPES["v" if one.loss > self.limit else style.marker if style.marker in SHAPES else "o"]
+        seconds, loss = (
+            f"{one.seconds:.6g}",
+            f"{one.loss:.6g}",
+        )  # of the page's script, which draws the front of a filter
         about = f"{one.method}: {one.loss * self.unit:.3g} after {one.seconds:.3g} s"
         place = f"translate({self._x(one.seconds):.0f},{self._y(one.loss):.0f})"
         return Markup(
-            '<path class="point{}" tabindex=0 role=button data-method="{}" style="--m:{}" transform="{}" d="{}">'
-            "<title>{}</title></path>"
-        ).format(" hollow" if one.hollow else "", one.method, colour, place, shape, about)
+            '<path class="point{}" tabindex=0 role=button data-method="{}" data-seconds={} data-loss={} style="--m:{}" '
+            'transform="{}" d="{}"><title>{}</title></path>'
+        ).format(" hollow" if one.hollow else "", one.method, seconds, loss, colour, place, shape, about)
 
-    def _labels(self, best: Sequence[Point]) -> Iterator[Markup]:
-        """Yield the names of the front, to the upper left of it, where no point is."""
-        above = math.inf
+    def _labels(self, best: Sequence[Point]) -> tuple[list[Markup], float]:
+        """Return the names of the front, to the upper left of it, where no point is, and the place of the highest."""
+        found, above = [], math.inf
         for one in best:
             x, y = self._x(one.seconds), min(self._y(one.loss) - 3, above - LINE)
             inside = x - 9 > LEFT + 7 * len(one.method)
-            yield _text(x - 9 if inside else x + 9, y, one.method, "end" if inside else "start", kind="label")
+            found.append(_text(x - 9 if inside else x + 9, y, one.method, "end" if inside else "start", kind="label"))
             above = y
+        return found, above
 
 
 def _text(x: float, y: float, words: str, anchor: str = "middle", kind: str = "axis") -> Markup:

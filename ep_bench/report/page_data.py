@@ -129,7 +129,7 @@ class CellData:
                 numbers = [short(row[name]) for name in ("published_mean", "published_stderr", "mean")]
                 place = [self.methods[row["method"]], self.datasets[row["dataset"]], row["metric"]]
                 reason = row["reason"] if isinstance(row["reason"], str) else ""
-                yield [*place, f"{row['source']}, {row['table']}", *numbers, row["verdict"], reason]
+                yield [*place, f"{row['source']}, table {row['table']}", *numbers, row["verdict"], reason]
 
 
 def _score(table: ScoreTable) -> dict[str, Any]:

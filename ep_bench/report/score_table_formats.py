@@ -100,12 +100,20 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
 
 
 def order(table: ScoreTable, ranking: Ranking | None) -> list[int]:
-    """Return the columns of the methods by average rank, then those without a rank, then those never complete."""
+    """Return the columns of the methods by average rank, then those without a rank, then those never complete.
+
+    On a single data set, which has no average ranks, they are sorted by their means.
+    """
     if not table.score.better:
         return list(range(len(table.methods)))
     average = {} if ranking is None else {str(name): float(rank) for name, rank in ranking.average.items()}
     whole = [bool(column.any()) for column in table.complete.T]
-    return sorted(range(len(table.methods)), key=lambda j: (average.get(table.methods[j], math.inf), not whole[j]))
+    losses = np.zeros(len(table.methods))
+    if len(table.datasets) == 1:
+        losses = np.nan_to_num(-table.mean[0] if table.score.better == "higher" else table.mean[0], nan=np.inf)
+    return sorted(
+        range(len(table.methods)), key=lambda j: (average.get(table.methods[j], math.inf), not whole[j], losses[j])
+    )
 
 
 def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:

@@ -26,7 +26,9 @@ def test_black_and_greys_follow_the_colour_scheme_and_colours_do_not() -> None:
     ax = figure.add_subplot()
     ax.plot([0, 1], [0, 1], color="0.8")
     ax.plot([0, 1], [1, 0], color="#0072B2")
+    ax.plot([0, 1], [1, 1], color="0.6", alpha=0.5)
     svg = finish(figure, "f", "").svg
+    assert "stroke: currentColor; stroke-opacity: 0.2; stroke-width" in svg  # of the grey and of its transparency
     assert "prefers-color-scheme:dark" in svg
     assert "stroke: currentColor; stroke-opacity: 0.2" in svg
     assert "#0072b2" in svg

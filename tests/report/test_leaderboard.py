@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 
-from ep_bench.report import first_screen, merge, significance
+from ep_bench.plotting.method_style import method_styles
+from ep_bench.report import first_screen, inline_charts, merge, significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import leaderboard
@@ -186,10 +188,21 @@ def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.0157, "15.7 ms"), (3.33, "3.33 s"), (600.0, "10 min"), (9000.0, "2.5 h")]
+    ("seconds", "words"),
+    [(0.0157, "15.7 ms"), (0.9996, "1000 ms"), (1.9, "1.90 s"), (600.0, "10.0 min"), (9000.0, "2.50 h")],
 )
 def test_times_have_units(seconds, words):
     assert leaderboard.duration(seconds) == words
+
+
+def test_all_names_of_a_long_front_are_inside_the_chart():
+    names = [f"method {i}" for i in range(20)]
+    points = [inline_charts.Point(name, 10.0 + i, 1.0 / (1 + i), hollow=False) for i, name in enumerate(names)]
+    svg = inline_charts.LossAndTime(points, method_styles(names), "mean loss", 1.0).svg()
+    top = int(re.search(r'viewBox="0 (-?\d+)', svg)[1])
+    heights = [int(y) for y in re.findall(r"class=label x=-?\d+ y=(-?\d+)", svg)]
+    assert len(heights) == len(names)
+    assert min(heights) - top >= 12
 
 
 def test_methods_of_equal_rank_tie_and_are_bold(tmp_path, make_study):

@@ -59,6 +59,15 @@ def test_markdown_marks_entries(table):
         assert sum(row[dataset].startswith("**") for row in found.values()) == 1
 
 
+@pytest.mark.parametrize("score", ["rmse", "ll"])
+def test_methods_are_sorted_by_their_means_on_a_single_data_set(tmp_path, make_study, score):
+    merged = merge.merge([make_study(tmp_path / "s", ["b", "c", "a"], ["boston"], 5)])
+    one = summary.score_table(merged, BY_NAME[score])
+    means = one.mean[0, tables.order(one, None)]
+    assert list(means) == sorted(means, reverse=score == "ll")
+    assert len(set(means)) == 3
+
+
 def test_the_caption_has_three_sentences(table):
     caption = tables.paper_caption(*table, "underlined")
     first, second, third = caption.split(". ")

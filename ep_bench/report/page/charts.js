@@ -1,5 +1,5 @@
 // Charts of one entry: its splits, and its training traces.
-const WIDTH = 720;
+const WIDTH = Math.min(720, Math.max(320, innerWidth - 50)); // a narrow window has a narrow chart, with letters of the same size
 const colourOf = (method) => (DATA.methods[method].colour === "#000000" ? "currentColor" : DATA.methods[method].colour);
 const text = (x, y, words, extra = {}) => svg("text", { x: x.toFixed(1), y: y.toFixed(1), fill: "currentColor", "font-size": 12, ...extra }, words);
 
@@ -15,21 +15,24 @@ function ticksOf(low, high, count = 5) {
 
 /** Horizontal strips of dots, one per row, on a common axis; each row has a label, values, mean and reference bands. */
 function dotChart(rows, axis, label) {
-  const [left, right, line] = [150, 20, 46];
+  const [left, right, line] = [WIDTH < 500 ? 110 : 150, 20, 46];
+  const letters = Math.floor(left / 7);
   const height = rows.length * line + 44;
   const all = rows.flatMap((row) => [...row.values, ...(row.bands ?? []).flatMap((band) => [band.mean - (band.error ?? 0), band.mean + (band.error ?? 0)])]);
   const pad = 0.05 * (Math.max(...all) - Math.min(...all) || 1);
   const [low, high] = [Math.min(...all) - pad, Math.max(...all) + pad];
   const X = (value) => left + ((value - low) / (high - low)) * (WIDTH - left - right);
+  const fits = (places) => places.length * 8 * Math.max(...places.map((place) => String(place).length)) < WIDTH - left - right;
+  const ticks = [5, 3, 2].map((count) => ticksOf(low, high, count)).find(fits) ?? [];
   return svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label },
-    ticksOf(low, high).map((value) => [
+    ticks.map((value) => [
       svg("line", { x1: X(value), x2: X(value), y1: 8, y2: height - 36, class: "grid" }),
       text(X(value), height - 20, signed(String(value)), { "text-anchor": "middle" })]),
-    text(left + (WIDTH - left - right) / 2, height - 4, axis, { "text-anchor": "middle" }),
+    text(Math.min(left + (WIDTH - left - right) / 2, WIDTH - 3.5 * axis.length), height - 4, axis, { "text-anchor": "middle" }),
     rows.map((row, i) => {
       const y = 8 + (i + 0.5) * line;
       return [
-        text(left - 8, y + 4, row.label.length > 21 ? `${row.label.slice(0, 20)}…` : row.label, { "text-anchor": "end" }),
+        text(left - 8, y + 4, row.label.length > letters ? `${row.label.slice(0, letters - 1)}…` : row.label, { "text-anchor": "end" }),
         (row.bands ?? []).map((band) => svg("rect", {
           x: X(band.mean - (band.error ?? 0)), width: Math.max(2, X(band.mean + (band.error ?? 0)) - X(band.mean - (band.error ?? 0))),
           y: y - 18, height: 36, class: "band" }, svg("title", {}, band.title))),

@@ -68,10 +68,11 @@ function drawFront(chart) {
   if (!chart) return;
   chart.querySelectorAll(".label").forEach((one) => one.remove());
   const placeIn = (point) => point.getAttribute("transform").match(/-?\d+/g).map(Number);
-  const points = [...chart.querySelectorAll(".point")].map((point) => [...placeIn(point), point.dataset.method]);
-  const best = [];
-  for (const point of points.sort(([x, y], [u, v]) => x - u || y - v))
-    if (!best.length || point[1] < best.at(-1)[1]) best.push(point);
+  const seconds = (point) => Number(point.dataset.seconds), loss = (point) => Number(point.dataset.loss);
+  const found = [];
+  for (const point of [...chart.querySelectorAll(".point")].sort((a, b) => seconds(a) - seconds(b) || loss(a) - loss(b)))
+    if (!found.length || loss(point) < loss(found.at(-1))) found.push(point);
+  const best = found.map((point) => [...placeIn(point), point.dataset.method]);
   chart.querySelector(".front").setAttribute("points", best.map(([x, y]) => `${x},${y}`).join(" "));
   let above = Infinity;
   for (const [x, y, method] of best) {
@@ -79,6 +80,8 @@ function drawFront(chart) {
     const inside = x > 61 + 7 * method.length;
     chart.append(svg("text", { class: "label", x: inside ? x - 9 : x + 9, y: above, "text-anchor": inside ? "end" : "start" }, method));
   }
+  const top = Math.min(Math.round(above) - 19, 0);
+  chart.setAttribute("viewBox", `0 ${top} 760 ${350 - top}`);
 }
 
 /** Replace the ranks by those among the shown methods, without intervals. */
@@ -87,7 +90,7 @@ function rankAgain(root, view, state) {
   const rows = [...root.querySelectorAll("table.board tbody tr")];
   const kept = view.methods.map((_, place) => place).filter((place) => rows.some((row) => row.dataset.method === view.methods[place]));
   const ranks = averageRanks(view, kept);
-  note.textContent = `Shown: ${plural(kept.length, "ranked method")}. Ranks are averages among these, without intervals and tests; those above are of all methods.`;
+  note.textContent = `Shown: ${plural(kept.length, "ranked method")}. Ranks are averages among these, without intervals and tests; the sentences above, bold and ≈ are of all methods.`;
   note.hidden = false;
   const rankOf = new Map(kept.map((place, i) => [view.methods[place], ranks[i]]));
   const single = view.ranks[0]?.length === 1;

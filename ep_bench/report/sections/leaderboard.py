@@ -297,5 +297,9 @@ def duration(seconds: float) -> str:
     """Return a time as text with its unit."""
     for limit, unit, size in ((1.0, "ms", 1e-3), (120.0, "s", 1.0), (7200.0, "min", 60.0)):
         if seconds < limit:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 3600.0:.3g} h"
+            return f"{_three_digits(seconds / size)} {unit}"
+    return f"{_three_digits(seconds / 3600.0)} h"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}" if value > 0.0 else "0"

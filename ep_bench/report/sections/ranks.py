@@ -240,6 +240,7 @@ def figure(one: RankedScore, report: ReportContext) -> Picture:
 
 def _lines(rankings: Sequence[Ranking]) -> list[str]:
     """Return the tests, the methods that are not ranked, and the diagrams that are withheld."""
+    rankings = [one for one in rankings if one.blocks != DATASETS or len(one.datasets) > 1] or rankings
     lines = [friedman_line(ranking) for ranking in rankings]
     if rankings[0].left_out:
         names = ", ".join(rankings[0].left_out)
