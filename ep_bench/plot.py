@@ -140,7 +140,7 @@ def compare(results: pd.DataFrame, first: str, second: str, *, score: str = "ll"
     -------
     matplotlib Axes
         The numbers are those of `ep_bench.compare`. Scores in units of the target are shown in per cent of the second
-        method. A triangle with a value is a mean outside the axes.
+        method. A triangle with a value is a mean outside the axes; an interval over few data sets may end outside.
 
     Raises
     ------
@@ -165,7 +165,11 @@ def compare(results: pd.DataFrame, first: str, second: str, *, score: str = "ll"
         axes.axvline(0.0, color="0.4", linewidth=0.8, linestyle="--", zorder=0)
         looks = [MethodStyle("#000000", "D" if is_all else "o", "-") for is_all in over_all]
         mean, low, high = values
-        intervals(axes, mean, low, high, np.arange(len(names)), looks)
+        outside = intervals(axes, mean, low, high, np.arange(len(names)), looks)
+        reach = 2.0 * np.nanmax(np.abs([*values[:, ~over_all].flat, *mean]))
+        if not outside and reach > 0.0:  # over two or three data sets, an interval of ratios has no useful scale
+            left, right = axes.get_xlim()
+            axes.set_xlim(max(left, -reach), min(right, reach))
         unit = f"% of {second}" if about.unit == TARGET else about.unit
         axes.set_xlabel(towards_better(f"{about.title}: {first} minus {second} ({unit})", about.better))
     return axes

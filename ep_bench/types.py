@@ -73,8 +73,8 @@ class DatasetRef:
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
     drop_rows: Literal["none", "suspect"] = "none"
     task: Task = "regression"
-    missing: Policy = "error"  # or median, most_frequent, keep
-    categories: Policy = "error"  # or onehot, ordinal
+    missing: Policy = "error"  # or median, most_frequent, keep; drop for the target
+    categories: Policy = "error"  # or onehot, ordinal; drop by name
     dates: Policy = "error"  # or days
 
     def __post_init__(self) -> None:

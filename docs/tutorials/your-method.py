@@ -82,6 +82,12 @@
 # With fewer data sets in your study, name them, so that the report ranks the stored methods on these alone:
 # `--select dataset=boston --select dataset=yacht --out build/mine`.
 #
+# `compare` tests two methods on the splits that both have, also if these are few:
+#
+# ```console
+# $ ep-bench compare results/mine CLONE/results/bnn-optimisation --methods squares,PBP-1
+# ```
+#
 # ## If a cell fails
 #
 # A failed cell has a `status` and a `reason` and does not stop the others. After a correction, run

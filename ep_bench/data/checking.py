@@ -34,13 +34,16 @@ def check_file(file: str, target: str, task: Task = "regression") -> CheckedFile
     ref = DatasetRef(name, name, csv=str(path), target=target, task=task)
     found = contents(path, ref)
     missing = {each.name: _imputed(each) for each in found.inputs if np.isnan(each.values).any()}
+    if any("missing value" in str(fault) for fault in found.target.faults):
+        missing[target] = "drop"
     categories = {each.name: _encoded(each) for each in found.inputs if each.kind == "category"}
     dates = {each.name: "days" for each in found.inputs if each.kind == "date"}
     remaining = contents(path, replace(ref, missing=missing, categories=categories, dates=dates))
+    texts = {"csv": file, "target": target}
     columns = [*found.inputs, found.target]
     table = np.column_stack([each.values for each in columns])
     repeated = len(table) - len({row.tobytes() for row in table})
-    parts = [f"name: {name}", f"csv: {json.dumps(file)}", f"target: {json.dumps(target)}"]
+    parts = [f"name: {name}", *(f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items())]
     parts += ["task: classification"] if task == "classification" else []
     choices = {"missing": missing, "categories": categories, "dates": dates}
     parts += [entry(key, each) for key, each in choices.items() if each]
@@ -52,7 +55,10 @@ def _imputed(column: Column) -> str:
 
 
 def _encoded(column: Column) -> str:
-    return "onehot" if len(column.names) <= FEW else "ordinal"
+    """Return the choice for a category; an identifier, which has another value in each row, is no useful input."""
+    if len(column.names) <= FEW:
+        return "onehot"
+    return "drop" if len(column.names) == len(column.values) else "ordinal"
 
 
 def _table(columns: list[Column]) -> list[tuple[str, ...]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ep_bench.data.class_labels import numbered
 from ep_bench.errors import UserError
-from ep_bench.types import Array, DatasetRef, Policy, Preparation
+from ep_bench.types import Array, DatasetRef, Policy, Preparation, Task
 
 Kind = Literal["number", "date", "category"]
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
@@ -74,7 +74,10 @@ def _choice(policy: Policy, name: str) -> str:
 
 def entry(key: str, choices: Mapping[str, str]) -> str:
     """Return a key of a data entry and its choices by the names of columns, in YAML."""
-    pairs = (f"{name if _YAML_WORD.fullmatch(name) else json.dumps(name)}: {to}" for name, to in choices.items())
+    pairs = (
+        f"{name if _YAML_WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)}: {to}"
+        for name, to in choices.items()
+    )
     return f"{key}: {{{', '.join(pairs)}}}"
 
 
@@ -86,6 +89,11 @@ def number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+def has_value(cell: str, task: Task) -> bool:
+    """Return whether a cell of the target has a value."""
+    return cell.strip().lower() not in (MISSING if task == "regression" else MISSING_LABELS)
 
 
 def read_input(name: str, cells: Sequence[str], place: Place, choices: Choices) -> Column:
@@ -105,7 +113,10 @@ def read_target(name: str, cells: Sequence[str], place: Place) -> Column:
     found = _Cells(name, cells, place, {})
     values, wrong = found.as_numbers()
     text = "finite numbers"
-    remedies = {_NOT_A_NUMBER: f"{text}; for labels of classes use `task: classification`"}
+    remedies = {
+        _MISSING: f"{text}, or `{entry('missing', {name: 'drop'})}`",
+        _NOT_A_NUMBER: f"{text}; for labels of classes use `task: classification`",
+    }
     return Column(name, "number", values, faults=found.faults(wrong, remedies, text))
 
 
@@ -113,7 +124,7 @@ def read_labels(name: str, cells: Sequence[str], place: Place) -> tuple[Column, 
     """Return the column of a classification target from its cells (n,), and the class indices (n,)."""
     found = _Cells(name, cells, place, {})
     is_missing = found.missing(MISSING_LABELS)
-    faults = found.faults({_MISSING: is_missing}, {}, "a label")
+    faults = found.faults({_MISSING: is_missing}, {}, f"a label, or `{entry('missing', {name: 'drop'})}`")
     labels = [found.text[cell] for cell in cells]
     numbers = [found.number_of[cell] for cell in cells]
     y, names = numbered(labels, numbers)

@@ -8,12 +8,22 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.data.columns import Choices, Column, named, number, read_input, read_labels, read_target
+from ep_bench.data.columns import (
+    Choices,
+    Column,
+    has_value,
+    named,
+    number,
+    read_input,
+    read_labels,
+    read_target,
+)
 from ep_bench.errors import UserError, joined
 from ep_bench.types import Array, DatasetRef, Preparation
 
@@ -210,10 +220,14 @@ def _require_columns(layout: _Layout, ref: DatasetRef) -> None:
     errors = []
     for key in ("missing", "categories", "dates"):
         for name in named(getattr(ref, key)):
-            if name not in inputs:
+            if name not in inputs and (key, name, named(ref.missing).get(name)) != ("missing", ref.target, "drop"):
                 problem = "the target cannot be prepared" if name == ref.target else "there is no such column"
                 where = f"{layout.path}:1"
                 errors.append(UserError(problem, where=where, field=key, found=name, allowed=inputs, name=name))
+    for name, choice in named(ref.missing).items():
+        if choice == "drop" and name in inputs:
+            problem = "only the target is dropped if it is missing"
+            errors.append(UserError(problem, where=f"{layout.path}:1", field="missing", found=name))
     both = named(ref.categories).keys() & named(ref.dates).keys()
     errors += [UserError("is in categories and dates", where=str(layout.path), field=f"column {name}") for name in both]
     if errors:
@@ -236,6 +250,9 @@ def _table(layout: _Layout) -> Array | None:
 def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column, Array, list[UserError]]:
     """Return the inputs, the target and its values (n,), and the fault of lines of another length."""
     every, numbers, faults = _rows(layout)
+    if named(ref.missing).get(layout.columns[layout.target]) == "drop":
+        kept = [has_value(cell, ref.task) for cell in every[layout.target]]
+        every, numbers = [list(compress(cells, kept)) for cells in every], list(compress(numbers, kept))
     if faults and len(numbers) < MINIMUM_ROWS:
         raise faults[0]
     if not numbers:
@@ -252,7 +269,12 @@ def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column,
     else:
         target = read_target(name, of_target, place)
         y = target.values
-    inputs = [read_input(name, found, place, Choices.of(ref, name)) for name, found in cells.items()]
+    dropped = {name for name, choice in named(ref.categories).items() if choice == "drop"}
+    inputs = [
+        read_input(name, found, place, Choices.of(ref, name)) for name, found in cells.items() if name not in dropped
+    ]
+    if not inputs:
+        raise UserError("all inputs are dropped", where=str(layout.path), field="categories")
     return inputs, target, y, faults
 
 

@@ -302,8 +302,9 @@ def _single(report: ReportContext, board: Leaderboard) -> str:
     differ = [name for name in tested if name not in equal]
     few = f"not distinguished are {', '.join(equal)}"
     if 0 < len(differ) < len(equal):
-        few = f"these are {', '.join(differ)}"
-    return f"{text} By the paired test at level {ALPHA}, {len(differ)} of {len(tested)} methods differ from it; {few}."
+        few = f"{'it is' if len(differ) == 1 else 'these are'} {', '.join(differ)}"
+    verb = "differs" if len(differ) == 1 else "differ"
+    return f"{text} By the paired test at level {ALPHA}, {len(differ)} of {len(tested)} methods {verb} from it; {few}."
 
 
 def _unconverged(leaders: Sequence[LeaderboardRow]) -> str:

@@ -243,8 +243,8 @@ class FileEntry(Strict):
     target: Text
     label: Label | None = None
     task: Task = "regression"
-    missing: Missing | dict[str, Missing] = "error"
-    categories: Categories | dict[str, Categories] = "error"
+    missing: Missing | dict[str, Missing | Literal["drop"]] = "error"
+    categories: Categories | dict[str, Categories | Literal["drop"]] = "error"
     dates: Dates | dict[str, Dates] = "error"
 
 

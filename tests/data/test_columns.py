@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from ep_bench import data
 from ep_bench.data.columns import Choices, Column, read_input
 from ep_bench.errors import UserError
-from ep_bench.types import DatasetRef
+from ep_bench.types import DatasetRef, Task
 from tests.commands import ep_bench
 
 
@@ -98,8 +99,27 @@ def test_the_printed_entry_is_that_of_a_valid_study(tmp_path: Path) -> None:
     assert plan.returncode == 0, plan.stderr
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_rows_without_a_target_and_identifiers_are_dropped(tmp_path: Path, task: Task) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("id,a,y\n" + "".join(f"n{i:02},{i},{'' if i in (4, 70) else i % 7}\n" for i in range(80)))
+    entry = data.check_file(str(path), "y", task).entry
+    assert 'missing: {"y": drop}, categories: {id: drop}' in entry
+    ref = DatasetRef("mine", "mine", csv=str(path), target="y", task=task)
+    found = data.load(replace(ref, missing={"y": "drop"}, categories={"id": "drop"}))
+    kept = [i for i in range(80) if i not in (4, 70)]
+    np.testing.assert_array_equal(found.X, np.array(kept, dtype=float)[:, None])
+    np.testing.assert_array_equal(found.y, [i % 7 for i in kept])
+    with pytest.raises(UserError, match="all inputs are dropped"):
+        data.load(replace(ref, missing={"y": "drop"}, categories={"id": "drop", "a": "drop"}))
+    with pytest.raises(UserError, match=r"missing: the target cannot be prepared; found 'y'"):
+        data.load(replace(ref, missing={"y": "median"}))
+    with pytest.raises(UserError, match=r"missing: only the target is dropped if it is missing; found 'a'"):
+        data.load(replace(ref, missing={"a": "drop"}))
+
+
 def test_what_remains_wrong_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("a,y\n" + "".join(f"{i},{'' if i == 4 else i * i}\n" for i in range(12)))
+    (tmp_path / "mine.csv").write_text("a,y\n" + "".join(f"{i},{'x' if i == 4 else i * i}\n" for i in range(12)))
     done = ep_bench("data", "check", "mine.csv", "--target", "y", cwd=tmp_path)
     assert done.returncode == 2
-    assert "column y: missing value" in done.stderr
+    assert "column y: not a number" in done.stderr

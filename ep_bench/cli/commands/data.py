@@ -73,8 +73,8 @@ def data_verify(names: tuple[str, ...]) -> int:
 def data_check(file: str, target: str, task: Any) -> int:
     """Print the columns of a CSV file, and the data entry of a study for it. Exits with status 2 if faults remain.
 
-    The entry has a choice for missing values, categories and dates. An identifier, which has one value per row, is no
-    useful input.
+    The entry has a choice for missing values, categories and dates. It drops a text that differs in every row, such as
+    an identifier, and rows without a target.
     """
     from ep_bench import data as package
     from ep_bench.cli.output.text import Columns, error_items
