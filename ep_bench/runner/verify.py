@@ -37,8 +37,11 @@ LAYERS = 3
 STABLE = 1e-3
 # Options with which a stable method is not: another processor changes log-likelihoods of factorial variational Bayes by
 # up to 0.006 of these standard deviations, that of black-box alpha on split 9 of boston by 0.05, and those of networks
-# whose noise depends on the input by 0.9, with another ``exp`` of the C library.
-UNSTABLE = (("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"))
+# whose noise depends on the input by 0.9, with another ``exp`` of the C library. With three starts, a Gaussian process
+# on split 12 of yacht then ends in another maximum of the evidence: 0.6.
+UNSTABLE = (
+    ("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"), ("gp", "starts", 3),
+)  # fmt: skip
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
