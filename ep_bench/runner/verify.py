@@ -42,12 +42,14 @@ STABLE = 1e-3
 UNSTABLE = (
     ("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"), ("gp", "starts", 3),
 )  # fmt: skip
+# Methods whose fits may end in another optimum on another processor, by more than the limits below: with another
+# ``exp``, the error of LA-full on a gap of yacht moves by 2 standard deviations over the splits.
+UNCOMPARABLE = ("laplace",)
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
 ONE_CELL = 1.5
-# Largest median over the cells of a method, in the same unit, if there are at least FEWEST: most fits end in the same
-# optimum. That of the method that depends most on rounding errors, laplace, is below 0.1.
+# Largest median over the cells of a method, in the same unit, if there are at least FEWEST: most end in one optimum.
 MEDIAN, FEWEST = 0.3, 4
 MAIN = ("rmse", "error_rate", "ll")  # scores whose means are compared
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
@@ -210,6 +212,8 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.add(_rounding_differences(stored, now))
     elif any(str(row.get("reason")).startswith(UNCONVERGED) for row in (stored.row, now)):
         outcome.impossible.append("the fit has not converged, so that it depends on the rounding of another processor")
+    elif stored.cell["factors"]["method"] in UNCOMPARABLE:
+        outcome.impossible.append("its fits may end in another optimum on another processor")
     elif _is_stable(stored):
         outcome.add(_small_differences(stored, now))
     else:

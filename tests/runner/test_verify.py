@@ -254,6 +254,19 @@ def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
     assert (outcome.tried, len(outcome.impossible)) == (0, 6)
 
 
+def test_methods_that_end_in_other_optima_are_compared_on_one_processor_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: "optimised")
+    monkeypatch.setattr(runner, "UNCOMPARABLE", ("pbp",))
+    shift(folder, 2.0, (1,))
+    different = verify([store.read_intact(folder)], ALL)[0].different
+    assert different > 0
+    change_environment(folder)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.different, len(outcome.impossible)) == (0, different)
+
+
 def test_a_single_split_has_the_standard_error_over_its_test_points(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
