@@ -55,6 +55,17 @@ def thirty_points() -> list[str]:
     return table(["Fit", "Noise SD", "Log evidence of the fit", "Untied EP", "Test LL"], body)
 
 
+def alphas() -> list[str]:
+    """Return mean log-likelihoods of validation points of `dgp_ep` without a hidden layer by alpha."""
+    rows = pd.read_csv(FIGURES / "dgp-alpha.csv")
+    means = rows.pivot_table("ll", "dataset", "alpha").sort_index(axis=1, ascending=False)
+    medians = rows.groupby("alpha")["ll_median"].mean()
+    body = [[str(dataset), *map("{:.2f}".format, values)] for dataset, values in means.iterrows()]
+    body += [["mean", *map("{:.2f}".format, means.mean())]]
+    body += [["mean of medians", *(f"{medians[alpha]:.2f}" for alpha in means.columns)]]
+    return table(["Data set", *(f"alpha = {alpha:g}" for alpha in means.columns)], body)
+
+
 def bb_alpha_rates() -> list[str]:
     """Return energies and validation scores of `bb_alpha` by its first step size, those of `vi` next to its limit."""
     rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
@@ -96,6 +107,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "noise-priors": noise_priors,
     "seed-spread": partial(seed_spread, "seed-spread"),
     "bp-schedule": schedules,
+    "dgp-alpha": alphas,
     "dgp-thirty": thirty_points,
     "bb-alpha-rates": bb_alpha_rates,
     "recalibration": recalibration,
