@@ -88,9 +88,8 @@ suite: $(READY)
 	$(BIN)/ep-bench check $(RESULTS)/suite --summary
 	$(BIN)/ep-bench report $(RESULTS)/suite
 
-# Each time another random choice of cells; the last line of the output has its seed. Some folders are omitted. Laplace
-# approximations in bnn-sampling may end in another optimum on another processor, and the other cells there take minutes to
-# hours. The training in dgp-classes, that of the released program, has a constant rate and ends before it has converged. In
+# Each time another random choice of cells; the last line of the output has its seed. Some folders are omitted. Most cells of
+# bnn-sampling take minutes to hours. The training in dgp-classes, that of the released program, has a constant rate and ends before it has converged. In
 # ensemble, rounding errors change means by more than is allowed, most in the entry with the unstable step size of the paper.
 verify: $(READY)
 	$(BIN)/ep-bench verify $(addprefix $(RESULTS)/,$(filter-out bnn-sampling dgp-classes ensemble suite,$(COMMITTED))) --budget 60 --jobs $(JOBS)

@@ -25,7 +25,14 @@ def _package(name: str) -> ModuleType:
         raise UserError(f"requires {name}; {INSTALL_EXTRA}[trees]", where="ep_bench.tree_baselines") from None
 
 
-class CatBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Trees(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    equality = "optimised"
+
+    def __init__(self, random_state: int | None = None) -> None:
+        self.random_state = random_state
+
+
+class CatBoost(_Trees):
     """CatBoost with a Gaussian density, its loss ``RMSEWithUncertainty`` (Malinin et al. 2021, without ensembles).
 
     Parameters
@@ -35,10 +42,6 @@ class CatBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     version = 1
-    equality = "optimised"
-
-    def __init__(self, random_state: int | None = None) -> None:
-        self.random_state = random_state
 
     def fit(self, X: Array, y: Array) -> CatBoost:
         """Fit targets y (n,), in original units, at inputs X (n, d). Raises UserError if catboost is not installed."""
@@ -55,7 +58,7 @@ class CatBoost(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return (mean, np.sqrt(variance)) if return_std else mean
 
 
-class LightGBM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LightGBM(_Trees):
     """LightGBM with one model for the mean and one per level of eleven quantiles, which are sorted and interpolated.
 
     Parameters
@@ -65,10 +68,6 @@ class LightGBM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     version = 1
-    equality = "optimised"
-
-    def __init__(self, random_state: int | None = None) -> None:
-        self.random_state = random_state
 
     def fit(self, X: Array, y: Array) -> LightGBM:
         """Fit targets y (n,), in original units, at inputs X (n, d). Raises UserError if lightgbm is not installed."""
@@ -92,7 +91,7 @@ class LightGBM(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([np.interp(levels, LEVELS, row) for row in values])
 
 
-class QuantileForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class QuantileForest(_Trees):
     """Quantile regression forest (Meinshausen 2006) of random or extremely randomised trees, by ``quantile-forest``.
 
     Parameters
@@ -104,10 +103,10 @@ class QuantileForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     version = 1
-    equality = "optimised"
 
     def __init__(self, extra: bool = False, random_state: int | None = None) -> None:
-        self.extra, self.random_state = extra, random_state
+        super().__init__(random_state)
+        self.extra = extra
 
     def fit(self, X: Array, y: Array) -> QuantileForest:
         """Fit targets y (n,), in original units, at inputs X (n, d). Raises UserError without quantile-forest."""
