@@ -20,9 +20,8 @@ scores, and r = 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ def compare_all(
         if method not in scores.columns:
             known = [str(name) for name in scores.columns]
             raise UserError("no finished cell with this score", where=f"compare: {method}", allowed=known, name=method)
-    table = pd.DataFrame(_rows(scores, methods, chosen, _ratios(results, independent), left_out))
+    table = _differences(scores, methods, chosen, _ratios(results, independent), left_out)
     if table.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     _add_tests(table, rope, 1.0 if chosen.better == "higher" else -1.0)
@@ -194,47 +193,61 @@ def _ratios(results: pd.DataFrame, independent: Collection[str]) -> dict[str, fl
     return {str(name): 0.0 if name in independent else float(value) for name, value in means.items()}
 
 
-def _rows(
-    scores: pd.DataFrame, methods: Iterable[str], score: Score, ratios: dict[str, float], left_out: Collection[str]
-) -> Iterator[dict[str, Any]]:
-    """Yield what the tests need of each pair of methods: of each data set, and of all if there are several."""
+def _differences(
+    scores: pd.DataFrame, methods: Sequence[str], score: Score, ratios: dict[str, float], left_out: Collection[str]
+) -> pd.DataFrame:
+    """Return what the tests need of each pair of methods: of each data set, and of all if there are several."""
     sign = 1.0 if score.better == "higher" else -1.0
-    values = {name: part.to_dict("series") for name, part in scores.groupby(level="dataset", sort=False)}
-    arrays = {name: {method: column.to_numpy() for method, column in part.items()} for name, part in values.items()}
-    for first, second in combinations(methods, 2):
-        means = []
-        for dataset, columns in arrays.items():
-            pair = np.stack([columns[first], columns[second]])
-            pair = pair[:, ~np.isnan(pair).any(axis=0)]
-            if pair.size:
-                mean = pair.mean(axis=1)
-                if str(dataset) not in left_out:
-                    means.append(mean)
-                yield _row(first, second, str(dataset), pair, mean, sign, ratios[str(dataset)])
-        if len(means) > 1:
-            blocks = np.stack(means, axis=1)
-            if score.unit != TARGET:
-                yield _row(first, second, ALL, blocks, blocks.mean(axis=1), sign, 0.0)
-            elif np.all(blocks > 0.0):  # always, but for an error of 0
-                logs = np.log(blocks)
-                yield _row(first, second, ALL, logs, np.exp(logs.mean(axis=1)), sign, 0.0)
+    first, second = np.triu_indices(len(methods), 1)
+    found, means = [], []
+    for name, part in scores.groupby(level="dataset", sort=False):
+        values = part[list(methods)].to_numpy(dtype=float)
+        of_set = _paired(values[:, first], values[:, second], sign, ratios[str(name)])
+        found.append(of_set.assign(dataset=str(name)))
+        if str(name) not in left_out:
+            means.append(of_set.reindex(range(len(first)))[["mean_first", "mean_second"]].to_numpy())
+    if len(means) > 1:
+        found.append(_over_all(np.array(means, dtype=float), score, sign).assign(dataset=ALL))
+    table = pd.concat(found).sort_index(kind="stable")
+    names = np.array(methods, dtype=object)
+    return table.assign(first=names[first[table.index]], second=names[second[table.index]]).reset_index(drop=True)
 
 
-def _row(first: str, second: str, dataset: str, pair: Array, means: Array, sign: float, ratio: float) -> dict[str, Any]:
-    """Return what the tests need of the blocks (2, J) of two methods."""
-    gaps = pair[0] - pair[1]
-    return {
-        "first": first,
-        "second": second,
-        "dataset": dataset,
-        "blocks": len(gaps),
-        "mean_first": means[0],
-        "mean_second": means[1],
-        "difference": float(np.mean(gaps)),
-        "wins": int(np.sum(sign * gaps > 0.0)),
-        "losses": int(np.sum(sign * gaps < 0.0)),
-        "error": float(standard_error(gaps, ratio)),
-    }
+def _over_all(means: Array, score: Score, sign: float) -> pd.DataFrame:
+    """Return the comparison of pairs by their means (D, P, 2) on the data sets, NaN where a pair has none.
+
+    A pair needs two data sets and, if the units differ, no error of 0.
+    """
+    if score.unit == TARGET:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.log(np.where((means <= 0.0).any(axis=(0, 2), keepdims=True), math.nan, means))
+    table = _paired(means[..., 0], means[..., 1], sign, 0.0)
+    if score.unit == TARGET:
+        table[["mean_first", "mean_second"]] = np.exp(table[["mean_first", "mean_second"]])
+    return table[table["blocks"] > 1]
+
+
+def _paired(a: Array, b: Array, sign: float, ratio: float) -> pd.DataFrame:
+    """Return one row for each pair with a common block, from the scores (J, P) of both methods, NaN without one."""
+    gaps = a - b
+    patterns, of_pair = np.unique(~np.isnan(gaps), axis=1, return_inverse=True)
+    parts = []
+    for place, common in enumerate(patterns.T):
+        pairs = np.flatnonzero(of_pair.ravel() == place)
+        own = gaps[np.ix_(common, pairs)]
+        if not common.any():
+            continue
+        columns = {
+            "blocks": np.full(len(pairs), len(own)),
+            "mean_first": a[np.ix_(common, pairs)].mean(axis=0),
+            "mean_second": b[np.ix_(common, pairs)].mean(axis=0),
+            "difference": own.mean(axis=0),
+            "wins": (sign * own > 0.0).sum(axis=0),
+            "losses": (sign * own < 0.0).sum(axis=0),
+            "error": standard_error(own, ratio),
+        }
+        parts.append(pd.DataFrame(columns, index=pairs))
+    return pd.concat(parts) if parts else pd.DataFrame(columns=["blocks", "mean_first", "mean_second"], dtype=float)
 
 
 def _add_tests(table: pd.DataFrame, rope: float, sign: float) -> None:
@@ -247,8 +260,8 @@ def _add_tests(table: pd.DataFrame, rope: float, sign: float) -> None:
         for column, distance in (("p_better", sign * mean - rope), ("p_worse", -sign * mean - rope)):
             certain = np.where(distance > 0.0, 1.0, 0.0)
             table[column] = np.where(error == 0.0, certain, stats.t.cdf(distance / error, freedom))
-    table["p_equivalent"] = np.maximum(0.0, 1.0 - table["p_better"] - table["p_worse"])
-    table["detectable"] = error * np.array([_detectable_errors(J) for J in table["blocks"]])
+    table["p_equivalent"] = (1.0 - table["p_better"] - table["p_worse"]).round(14).clip(lower=0.0)
+    table["detectable"] = error * np.array([_detectable_errors(J) for J in table["blocks"].astype(int)])
 
 
 @cache

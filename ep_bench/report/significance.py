@@ -72,10 +72,14 @@ def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
     signed = -scores if higher_is_better else scores
     order = np.argsort(signed, axis=1, kind="stable")
     ascending = np.take_along_axis(signed, order, axis=1)
-    levels = np.zeros(scores.shape)
-    np.cumsum(np.diff(ascending, axis=1) > ROUNDING * np.abs(ascending[:, 1:]), axis=1, out=levels[:, 1:])
-    np.put_along_axis(levels, order, levels.copy(), axis=1)
-    return np.asarray(stats.rankdata(levels, axis=1, method="average")).reshape(scores.shape)
+    rises = np.diff(ascending, axis=1) > ROUNDING * np.abs(ascending[:, 1:])
+    ranks = np.arange(1.0, scores.shape[1] + 1.0) + np.zeros(scores.shape)
+    tied = ~rises.all(axis=1)
+    if tied.any():
+        ranks[tied] = stats.rankdata(np.cumsum(np.pad(rises[tied], ((0, 0), (1, 0))), axis=1), axis=1)
+    found = np.empty(scores.shape)
+    np.put_along_axis(found, order, ranks, axis=1)
+    return found
 
 
 def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:

@@ -68,8 +68,12 @@ def text(value: Any) -> str:
 
 def checksum(row: Mapping[str, Any]) -> str:
     """Return the checksum of a row without its labels, 16 hexadecimal digits."""
-    texts = ((column, _canonical_text(column, value)) for column, value in row.items() if column in _HASHED)
-    filled = {column: found for column, found in texts if found}
+    filled = {}
+    for column, value in row.items():
+        if column in _HASHED:  # nearly all values are floats, for which `text` would take most of the time
+            is_plain = type(value) is float and not math.isnan(value) and column in _NUMBER_COLUMNS
+            if found := repr(value) if is_plain else _canonical_text(column, value):
+                filled[column] = found
     return hashlib.sha256(canonical(filled).encode()).hexdigest()[:16]
 
 

@@ -279,7 +279,7 @@ def _mean(row: LeaderboardRow, board: Leaderboard, table: ScoreTable) -> Item:
 
 def mean_text(table: ScoreTable, i: int, j: int) -> str:
     """Return mean and standard error of data set i and method j."""
-    places = formats.places_by_dataset(table)[i]
+    places = formats.decimals(table.stderr[i].tolist(), table.mean[i].tolist())
     error = f" ± {formats.number(table.stderr[i, j], places)}" if table.n[i, j] > 1 else ""
     return with_minus(formats.number(table.mean[i, j], places)) + error
 
