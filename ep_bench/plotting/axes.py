@@ -30,12 +30,6 @@ def side_by_side(figure: Figure, names: Sequence[str], handle: float = 0.65) -> 
     return max(1, min(len(names), int(columns)))
 
 
-def in_groups(names: Sequence[str], limit: int) -> list[Sequence[str]]:
-    """Return names in groups of at most ``limit``, as equal in size as possible: one figure for each."""
-    size = math.ceil(len(names) / math.ceil(len(names) / limit)) if names else 1
-    return [names[start : start + size] for start in range(0, len(names), size)]
-
-
 def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float, styles: Sequence[MethodStyle]) -> None:
     """Draw one point per method at x (m,) on the lines (m,), in the styles of the methods."""
     for style in dict.fromkeys(styles):

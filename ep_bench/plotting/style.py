@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.plotting.page import Picture
 
-# Colours and markers of chains and curves. The colours are those of Okabe and Ito, dark ones first, without yellow.
+# Colours and markers of curves. The colours are those of Okabe and Ito, dark ones first, without yellow.
 LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
 # Colour, dash pattern and width of curves in one panel. The patterns distinguish them in greyscale.
 STROKES = (

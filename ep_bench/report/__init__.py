@@ -35,7 +35,7 @@ def build(
     ----------
     folders : results folders
     out : where to write; by default ``report`` in the first folder
-    all_figures : whether to draw chains and experiments too; by default only for one study of few methods
+    all_figures : whether to draw experiments too; by default only for one study of few methods
     select : ``key=glob`` patterns of the cells to report, key is method, dataset or split; requires ``out``
     rows, columns : patterns of the methods and data sets of the score tables in files; by default all
     pdf : whether to write each figure as PDF as well, which takes about a second more

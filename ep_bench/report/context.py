@@ -19,14 +19,13 @@ from ep_bench.report.merge import MergedStudies
 from ep_bench.report.published_checks import merged_check
 from ep_bench.report.scores import BY_NAME, MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
-from ep_bench.results import curves
 
 if TYPE_CHECKING:
     from ep_bench.report.sections.leaderboard import Leaderboard
 
 TITLED = 4  # studies in the title of a page
 SMALL = 2000  # data sets with fewer data points are small
-DRAWN = 20  # methods whose scores are drawn in panels and, of a single study, whose chains are drawn
+DRAWN = 20  # methods whose scores are drawn in panels
 NOT_DRAWN = "The figures are drawn with the option --all-figures, and in the report of a single study of few methods."
 
 
@@ -35,11 +34,11 @@ class ReportContext:
     """Merged studies. What several sections need is computed at the first access."""
 
     merged: MergedStudies
-    all_figures: bool | None = None  # draw chains and experiments; None: by the size
+    all_figures: bool | None = None  # draw experiments and all panels; None: by the size
 
     @property
     def draws_all(self) -> bool:
-        """Return whether to draw chains and experiments too."""
+        """Return whether to draw experiments too."""
         small = len(self.merged.studies) == 1 and len(self.merged.methods) <= DRAWN
         return small if self.all_figures is None else self.all_figures
 
@@ -152,11 +151,6 @@ class ReportContext:
         if len(processors) < 2:
             return []
         return [f"Times are of {len(processors)} processors ({', '.join(processors)}), which are not equally fast."]
-
-    @property
-    def curves(self) -> curves.Curves:
-        """Return the curves of all studies."""
-        return self.merged.curves
 
     def label(self, method: str) -> str:
         """Return the name of a method in figures and tables, with its mark of convergence over all data sets."""

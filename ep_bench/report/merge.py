@@ -74,9 +74,7 @@ class MergedStudies:
     @cached_property
     def curves(self) -> curves.Curves:
         """The curves of all studies. Their hashes of cells identify them, since labels may differ."""
-        found = [curves.read(study.folder) for study in self.studies]
-        kinds = range(len(curves.Curves._fields))
-        return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in kinds))
+        return curves.joined([curves.read(study.folder) for study in self.studies])
 
     @cached_property
     def convergence(self) -> dict[tuple[str, str], ConvergedSplits]:

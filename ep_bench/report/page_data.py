@@ -21,13 +21,31 @@ from ep_bench.report.merge import cpu_seconds
 from ep_bench.report.sections import what_was_run
 from ep_bench.report.sections.leaderboard import mean_text
 from ep_bench.report.summary import ScoreTable
-from ep_bench.report.trace_words import trace_order, trace_words
 from ep_bench.results import curves
 
 COLUMNS = ("rmse", "ll", "crps", "error_rate", "brier")
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
 KEPT = ("method", "dataset", "split", "status", "reason", "seed", "seconds", "r_hat", "converged", "cell")
 CONVERGENCE = ("unknown", "converged", "nearly", "not")
+# Title and unit by name of the trace. Traces with other names are internal quantities of a method.
+TRACES = {
+    "objective": ("Objective", ""),  # each method has its own unit
+    "noise_deviation": ("Noise standard deviation", "standardised units"),
+    "prior_variance": ("Prior variance of the weights", "standardised units"),
+    "log_z": ("Mean log normaliser of the updates", "nats, standardised units"),
+    "undone": ("Rejected updates of weights", "fraction"),
+    "log_joint": ("Log joint density", "nats"),
+    "log_joint_a_row": ("Log joint density per data point", "nats"),
+    "log_evidence": ("Log evidence", "nats, standardised units"),
+    "well_determined": ("Well-determined weights", "number, gamma of MacKay"),
+    "step_size": ("Step size of the weights", "standardised units"),
+    "prior_deviation": ("Prior standard deviation of the weights", "standardised units"),
+    "prediction": ("Prediction", "standardised units"),
+    "nu": ("Degrees of freedom", "number"),
+    "scale": ("Scale of the noise", "standardised units"),
+    "acceptance": ("Acceptance", "fraction"),
+}
+_PLACES = {name: place for place, name in enumerate(TRACES)}
 POINTS = 20  # of a trace
 
 
@@ -40,7 +58,7 @@ class CellData:
         self.datasets = {name: place for place, name in enumerate(self.merged.datasets)}
         self.reasons, self.options = {"": 0}, {"": 0}  # texts with their places, in the order of their first use
         self.options_of = what_was_run.options_by_cell(self.merged)
-        self.chosen = {key: one for entry in self.merged.curves.tuned for key, one in entry["cells"].items()}
+        self.chosen = self.merged.curves.tuned
         self.searches = what_was_run.searches(self.merged)
         self.traces = page_traces(report)
         self.tables = [report.table_of(board.score) for board in report.leaderboards]
@@ -179,15 +197,29 @@ def page_traces(report: ReportContext) -> dict[tuple[str, str], list[list[Any]]]
 
     Quantities without a title are internal and are omitted.
     """
-    cells, entries = report.merged.cells, curves.index(report.curves.traces)
+    cells, entries = report.merged.cells, curves.index(report.merged.curves.traces)
     found: dict[tuple[str, str], list[list[Any]]] = {}
     for place, mine in cells.items():
         entry = curves.find(entries, mine) if mine else None
         if entry is not None:
-            names = sorted(filter(trace_words, entry["traces"]), key=trace_order)
+            names = sorted(filter(trace_words, entry["traces"]), key=_place)
             traces = [_trace(name, entry["traces"][name]) for name in names]
             found[place] = [trace for trace in traces if len(trace[2]) > 1]
     return found
+
+
+def trace_words(name: str) -> tuple[str, str] | None:
+    """Return title and unit of a trace, such as ``prior_variance`` or ``prior_variance_2``; None if it is unknown."""
+    known, _, number = name.rpartition("_")
+    if name in TRACES or not number.isdecimal() or known not in TRACES:
+        return TRACES.get(name)
+    title, unit = TRACES[known]
+    return f"{title}, group {number}", unit
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Return the sort key of a trace: known names first, in the order of ``TRACES``."""
+    return _PLACES.get(name, len(_PLACES)), name
 
 
 def _trace(name: str, traced: dict[str, Any]) -> list[Any]:

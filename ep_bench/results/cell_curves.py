@@ -1,15 +1,12 @@
-"""Training curves and chains of one method and data set, from its cell files.
-
-They are entries of ``curves.json`` (``results.curves``).
-"""
+"""Training curves of one method and data set, from its cell files; they are entries of ``curves.json``."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +14,10 @@ from ep_bench.results import store
 from ep_bench.types import Indices, Record
 
 POINTS = 48  # epochs kept of a longer curve
-DRAWS = 100  # draws kept of a longer chain
-DIGITS = 4  # significant, of training curves
+DIGITS = 4  # significant
 
 Entry = dict[str, Any]
 Cells = Mapping[int, str]  # split -> hash of a finished cell
-
-
-class CurveEntries(NamedTuple):
-    """The entries of one method and data set."""
-
-    traces: Entry | None = None
-    chains: Entry | None = None
 
 
 def hash_of(cells: Cells) -> str:
@@ -36,49 +25,18 @@ def hash_of(cells: Cells) -> str:
     return store.factor_hash({str(split): key for split, key in cells.items()})
 
 
-def read_cells(folder: Path, cells: Cells) -> CurveEntries:
-    """Return the entries of cells in ascending order of splits."""
+def read_cells(folder: Path, cells: Cells) -> Entry | None:
+    """Return the entry of cells in ascending order of splits, None without a curve."""
     traced: dict[int, dict[str, list[float]]] = {}
-    sampled: dict[int, dict[str, Any]] = {}
     for split, record in records(folder, cells):
-        notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
-        if not record.trace and not notes:
-            if "finished" not in record.provenance:
-                continue  # taken over from a table, which has no curves
-            break  # a method keeps curves of every fit or of none
         if record.trace:
             traced[split] = record.trace
-        if notes:
-            sampled[split] = notes
-    traces = {**splits_used(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
-    chains = {**splits_used(sampled, cells), **_sampled(sampled)} if sampled else None
-    return CurveEntries(traces, chains)
-
-
-def splits_used(splits: Iterable[int], cells: Cells) -> Entry:
-    """Return the splits and the hash of their cells."""
-    used = {split: cells[split] for split in splits}
-    return {"splits": list(used), "cells": hash_of(used)}
-
-
-def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:
-    """Return the diagnostics of all splits, and the chains of the first that has any, thinned to DRAWS."""
-    numbers = [note.get("diagnostics", {}) for note in notes.values()]
-    names = sorted({name for known in numbers for name in known})
-    split = next((split for split, note in notes.items() if "chains" in note), None)
-    chains = {} if split is None else notes[split]["chains"]
-    return {
-        "diagnostics": {name: [known.get(name) for known in numbers] for name in names},
-        "split": split,
-        "chains": {
-            name: {"draws": kept["draws"], "values": [_thin_chain(values) for values in kept["values"]]}
-            for name, kept in chains.items()
-        },
-    }
-
-
-def _thin_chain(values: Sequence[Any]) -> list[Any]:
-    return [values[i] for i in evenly(len(values), DRAWS).tolist()]
+        elif "finished" in record.provenance:
+            break  # a method keeps curves of every fit or of none; a row that was taken over has none
+    if not traced:
+        return None
+    used = {split: cells[split] for split in traced}
+    return {"splits": list(used), "cells": hash_of(used), "traces": _summaries(list(traced.values()))}
 
 
 def records(folder: Path, cells: Cells) -> Iterator[tuple[int, Record]]:
@@ -109,11 +67,6 @@ def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
         if len(curves) > 1:
             kept |= {"min": np.nanmin(table, axis=0), "max": np.nanmax(table, axis=0)}
     return {"epoch": (indices + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
-
-
-def evenly(length: int, points: int) -> Indices:
-    """Return at most ``points`` evenly spaced indices of ``length`` values, including the first and the last."""
-    return np.asarray(np.round(np.linspace(0, length - 1, min(length, points))), dtype=np.int64)
 
 
 def thinned(length: int, points: int = POINTS) -> Indices:

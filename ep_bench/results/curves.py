@@ -1,25 +1,25 @@
-"""``curves.json``: training curves, chains of samplers, chosen options.
+"""``curves.json``: training curves, diagnostics of samplers, chosen options, histograms of the PIT.
 
 Cell files hold the complete curves and are not committed. For each method and data set, ``curves.json`` keeps the
-median and the range over the finished splits, at a limited number of epochs. It also keeps the
-chains of one split, and of all splits the diagnostics of the chains and the chosen options.
+median and the range over the finished splits, at a limited number of epochs. Of each finished cell it keeps the
+diagnostics of the chains, the chosen options and the histogram of the PIT.
 
-Each entry lists its splits and a hash of their cells. An entry is dropped if one of these cells is no longer a finished
+A training curve has its splits and a hash of their cells. It is dropped if one of these cells is no longer a finished
 cell of the plan. It is still found if its label has changed. It is replaced only if this machine has the cell files of
-at least as many splits. Diagnostics of further splits are added.
+at least as many splits.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.results import store
-from ep_bench.results.cell_curves import Cells, CurveEntries, Entry, hash_of, read_cells, records, splits_used
+from ep_bench.results.cell_curves import Cells, Entry, hash_of, read_cells, records
 from ep_bench.types import Record
 
 FILE, FORMAT = "curves.json", 1
@@ -28,31 +28,26 @@ Index = dict[tuple[int, ...], dict[str, Entry]]
 
 
 class Curves(NamedTuple):
-    """The curves of a study, sorted by method and data set.
+    """The curves of a study, and what is known of its cells by their hash.
 
-    All entries have ``method``, ``dataset`` (labels), ``splits`` and ``cells`` (a hash of the cells of these splits).
+    ``traces``: entries with ``method``, ``dataset`` (labels), ``splits``, ``cells`` (a hash of the cells of these
+    splits) and ``traces``. These map names to ``epoch`` (from 1), ``median`` and, with several splits, ``min`` and
+    ``max``. A value is None if no split has a finite one.
 
-    ``traces``: ``traces`` maps names to ``epoch`` (from 1), ``median`` and, with several splits, ``min`` and ``max``.
-    A value is None if no split has a finite one.
+    ``diagnostics``: numbers by name, or None.
 
-    ``chains``: ``diagnostics`` maps names to one value per split, or None. ``chains`` are those of the split ``split``,
-    the first that has any (None without). It maps names to ``draws``, the original length of a chain, and ``values``,
-    at most DRAWS evenly spaced draws per chain.
+    ``tuned``: ``options`` are the chosen ones, None if no trial has a score; ``trials`` and ``failed`` are the numbers
+    of trials and of failed ones, and ``reason`` is the most frequent reason of a failure.
 
-    ``tuned``: entries have ``method``, ``dataset`` and ``cells`` only, the searches by the hash of the cell. Their
-    ``options`` are the chosen ones, None if no trial has a score; ``trials`` and ``failed`` are the numbers of trials
-    and of failed ones, and ``reason`` is the most frequent reason of a failure.
+    ``pits``: the numbers of test points with a PIT value in each of ten equal bins.
 
-    ``pits``: entries have ``method``, ``dataset`` and ``cells`` only, the numbers of test points with a PIT value in
-    each of ten equal bins, by the hash of the cell.
-
-    The file has no keys ``chains``, ``tuned`` and ``pits`` if there are none.
+    In the file, the last three are lists of entries with ``method``, ``dataset`` and ``cells``.
     """
 
     traces: list[Entry]
-    chains: list[Entry]
-    tuned: list[Entry]
-    pits: list[Entry]
+    diagnostics: dict[str, dict[str, float | None]]
+    tuned: dict[str, dict[str, Any]]
+    pits: dict[str, list[int]]
 
 
 def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
@@ -61,10 +56,10 @@ def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()
     ``sources`` are folders of other studies that may have the curves of cells without cell files. Raises UserError and
     OSError.
     """
-    path, found = folder / FILE, collect(folder, rows, sources)
-    text = _text(found)
+    path, rows = folder / FILE, list(rows)
+    found = collect(folder, rows, sources)
     if any(found):
-        store.write_if_changed(path, text)
+        store.write_if_changed(path, _text(found, finished(rows)))
     else:
         path.unlink(missing_ok=True)
 
@@ -75,40 +70,33 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
     ``curves.json`` is that of the folder, and then those of ``sources``. Raises UserError if it cannot be read.
     """
     on_disk = store.stamps(folder).keys()
-    files = [read(path) for path in (folder, *sources)]
-    known = [index(entry for one in files for entry in one[place]) for place in range(len(CurveEntries._fields))]
-    found, rows = _empty(), list(rows)
+    known = joined([read(path) for path in (folder, *sources)])
+    entries, found = index(known.traces), _empty()
     for (method, dataset), cells in sorted(finished(rows).items()):
-        old = CurveEntries(*(find(entries, cells) for entries in known))
+        old = find(entries, cells)
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
-        new = CurveEntries() if _is_up_to_date(local, old) else read_cells(folder, local)
-        for entry, kind in zip(_better(old, new, cells), found, strict=False):
-            if entry is not None:
-                kind.append({**entry, "method": method, "dataset": dataset})
-    tuned = [row for row in rows if row.get("tune_seconds") is not None]
-    searches, pits = (
-        {key: one for file in files for entry in getattr(file, kind) for key, one in entry["cells"].items()}
-        for kind in ("tuned", "pits")
-    )
-    found.tuned.extend(_by_cell(folder, tuned, searches, on_disk, _search))
-    found.pits.extend(_by_cell(folder, rows, pits, on_disk, lambda record: record.notes.get("pit")))
+        new = None if _is_up_to_date(local, old) else read_cells(folder, local)
+        if (entry := _larger(old, new)) is not None:
+            found.traces.append({**entry, "method": method, "dataset": dataset})
+        for kind in _OF_CELL:
+            kept = getattr(known, kind)
+            getattr(found, kind).update({key: kept[key] for key in cells.values() if key in kept})
+        unread = {split: key for split, key in local.items() if not any(key in kept for kept in found[1:])}
+        for split, record in records(folder, unread):
+            for kind, value in _OF_CELL.items():
+                if one := value(record):
+                    getattr(found, kind)[cells[split]] = one
     return found
 
 
-def _by_cell(
-    folder: Path,
-    rows: Iterable[store.Row],
-    known: Mapping[str, Any],
-    on_disk: AbstractSet[str],
-    value: Callable[[Record], Any],
-) -> Iterator[Entry]:
-    """Yield a value of each finished cell that has it, by method and data set: the known ones, else from cell files."""
-    for (method, dataset), cells in sorted(finished(rows).items()):
-        read_now = {split: key for split, key in cells.items() if key in on_disk and key not in known}
-        new = {read_now[split]: value(record) for split, record in records(folder, read_now)}
-        found = {key: one for _, key in sorted(cells.items()) if (one := known.get(key) or new.get(key))}
-        if found:
-            yield {"method": method, "dataset": dataset, "cells": found}
+def joined(found: Sequence[Curves]) -> Curves:
+    """Return the curves of several folders; of a cell that several have, those of the first."""
+    whole = _empty()
+    for one in reversed(found):
+        whole.traces[:0] = one.traces
+        for kind in _OF_CELL:
+            getattr(whole, kind).update(getattr(one, kind))
+    return whole
 
 
 def _search(record: Record) -> dict[str, Any] | None:
@@ -123,6 +111,13 @@ def _search(record: Record) -> dict[str, Any] | None:
         "failed": reasons.total(),
         "reason": reasons.most_common(1)[0][0] if reasons else "",
     }
+
+
+_OF_CELL: dict[str, Callable[[Record], Any]] = {  # in the order of ``Curves``
+    "diagnostics": lambda record: record.notes.get("diagnostics"),
+    "tuned": _search,
+    "pits": lambda record: record.notes.get("pit"),
+}
 
 
 def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[int, str]]:
@@ -160,58 +155,40 @@ def read(folder: Path) -> Curves:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         store.refuse_newer(found["format"], path, FORMAT)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        of_cell = {kind: [entry["cells"].items() for entry in found.get(kind, ())] for kind in _OF_CELL}
+        return Curves(found["traces"], **{kind: dict(chain(*entries)) for kind, entries in of_cell.items()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise store.unreadable(path, error) from error
-    return Curves(*(found.get(kind, []) for kind in Curves._fields))
 
 
 def _empty() -> Curves:
-    return Curves([], [], [], [])
+    return Curves([], {}, {}, {})
 
 
-def _text(found: Curves) -> str:
+def _text(found: Curves, cells: Mapping[tuple[str, str], Cells]) -> str:
     """Return the text of the file, one line per entry, so that differences are easy to read."""
-    parts = [f'"format": {FORMAT}']
-    for kind, entries in zip(Curves._fields, found, strict=True):
-        if kind in {"chains", "tuned", "pits"} and not entries:
-            continue
-        lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
-        parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")
+    parts = [f'"format": {FORMAT}', _listed("traces", found.traces)]
+    for kind in _OF_CELL:
+        kept, entries = getattr(found, kind), []
+        for (method, dataset), keys in sorted(cells.items()):
+            if own := {key: kept[key] for _, key in sorted(keys.items()) if key in kept}:
+                entries.append({"method": method, "dataset": dataset, "cells": own})
+        parts += [_listed(kind, entries)] if entries else []
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
-    """Return whether the known entries already include all cell files of this machine."""
-    by_split = [entry for entry in (known.traces, known.chains) if entry is not None]
-    return all(local.keys() <= set(entry["splits"]) for entry in by_split) if by_split else not local
+def _listed(kind: str, entries: Iterable[Entry]) -> str:
+    lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
+    return f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]"
 
 
-def _better(old: CurveEntries, new: CurveEntries, cells: Cells) -> CurveEntries:
-    """Return the training curves of more splits (in a tie the new ones), and the chains of all splits."""
-    return CurveEntries(_larger(old.traces, new.traces), _joined(old.chains, new.chains, cells))
+def _is_up_to_date(local: Cells, known: Entry | None) -> bool:
+    """Return whether a known entry already includes all cell files of this machine."""
+    return not local if known is None else local.keys() <= set(known["splits"])
 
 
 def _larger(old: Entry | None, new: Entry | None) -> Entry | None:
+    """Return the training curves of more splits, in a tie the new ones."""
     if old is None or new is None:
         return new if old is None else old
     return old if len(new["splits"]) < len(old["splits"]) else new
-
-
-def _joined(old: Entry | None, new: Entry | None, cells: Cells) -> Entry | None:
-    """Return the diagnostics of the splits of both entries; of a split that both have, the new ones."""
-    if old is None or new is None:
-        return new if old is None else old
-    parts = {
-        split: {name: values[place] for name, values in entry["diagnostics"].items()}
-        for entry in (old, new)
-        for place, split in enumerate(entry["splits"])
-    }
-    parts = dict(sorted(parts.items()))
-    names = sorted({name for part in parts.values() for name in part})
-    first = min((one for one in (new, old) if one["split"] is not None), key=lambda one: one["split"], default=new)
-    return {
-        **splits_used(parts, cells),
-        "diagnostics": {name: [part.get(name) for part in parts.values()] for name in names},
-        "split": first["split"],
-        "chains": first["chains"],
-    }

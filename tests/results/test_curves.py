@@ -21,10 +21,8 @@ def trace(split: int, epochs: int = EPOCHS) -> dict[str, list[float]]:
     return {"noise_deviation": [float(split + e) for e in range(epochs)]}
 
 
-def sampled(split: int, draws: int = 6) -> dict[str, object]:
-    values = [[float(split + chain + t) for t in range(draws)] for chain in range(2)]
-    chains = {"noise_deviation": {"draws": 10 * draws, "values": values}}
-    return {"chains": chains, "diagnostics": {"r_hat_predictions": 1.0 + split / 100, "divergences": None}}
+def sampled(split: int) -> dict[str, object]:
+    return {"diagnostics": {"r_hat_predictions": 1.0 + split / 100, "divergences": None}}
 
 
 class Study:
@@ -107,7 +105,7 @@ def test_a_fresh_clone_keeps_the_file_byte_by_byte(study: Study) -> None:
     before, text = study.update(), (study.folder / curves.FILE).read_bytes()
     shutil.rmtree(study.folder / store.CELLS)
     assert study.update() == before
-    assert [len(kind) for kind in before] == [1, 1, 0, 1]
+    assert [len(kind) for kind in before] == [1, 4, 0, 4]
     assert (study.folder / curves.FILE).read_bytes() == text
 
 
@@ -138,12 +136,12 @@ def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], {}, {}, {})
     assert not (study.folder / curves.FILE).exists()
     study.finish(range(4), **notes)
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], {}, {}, {})
 
 
 def test_an_entry_with_unplanned_splits_is_dropped(study: Study) -> None:
@@ -190,7 +188,7 @@ def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
 
 def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [], [], [])
+    assert study.update() == curves.Curves([], {}, {}, {})
     assert not (study.folder / curves.FILE).exists()
 
 
@@ -216,43 +214,13 @@ def test_thinning_keeps_ends_and_early_epochs() -> None:
     assert cell_curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
 
 
-# Chains
-
-
-def test_chains_of_the_first_split_and_diagnostics_of_all(study: Study) -> None:
-    study.finish([1, 2, 3], trace=trace, notes=sampled)
-    (entry,) = study.update().chains
-    assert (entry["method"], entry["dataset"], entry["splits"], entry["split"]) == ("a", "toy", [1, 2, 3], 1)
-    assert entry["diagnostics"] == {"r_hat_predictions": [1.01, 1.02, 1.03], "divergences": [None] * 3}
-    assert entry["chains"] == sampled(1)["chains"]
-
-
-def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> None:
-    study.finish([0], notes=lambda split: sampled(split, draws=200))
-    kept = study.update().chains[0]["chains"]["noise_deviation"]
-    assert kept["draws"] == 2000
-    assert [len(values) for values in kept["values"]] == [cell_curves.DRAWS] * 2
-    assert (kept["values"][1][0], kept["values"][1][-1]) == (1.0, 200.0)
-    assert set(np.diff(kept["values"][0])) == {2.0, 3.0}
-
-
-def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
-    study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
-    assert study.update() == curves.Curves([], [], [], [])  # a method keeps curves of every fit or of none
-    study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
-    (entry,) = study.update().chains
-    assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
-    assert entry["diagnostics"]["step_size"] == [0.1, None, None, None]
-
-
 def test_diagnostics_of_cells_of_several_machines_are_joined(study: Study) -> None:
-    study.finish([1, 2, 3], notes=sampled)
+    study.finish([1, 2, 3], trace=lambda _: {}, notes=sampled)
     study.update()
     study.forget()
     study.finish([0], notes=sampled)
-    (entry,) = study.update().chains
-    assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 0)
-    assert all(len(values) == 4 for values in entry["diagnostics"].values())
+    found = study.update().diagnostics
+    assert found == {study.key("a", "toy", split): sampled(split)["diagnostics"] for split in range(4)}
 
 
 def test_the_committed_curves_are_read() -> None:

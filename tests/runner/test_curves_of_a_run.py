@@ -25,7 +25,7 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     assert run_plan(plan, RunOptions(quiet=True)).complete
     kept = curves.read(plan.folder)
     (traces,) = kept.traces
-    assert kept.chains == kept.tuned == []
+    assert kept.diagnostics == kept.tuned == {}
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
 

@@ -19,7 +19,7 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo, folders_
 )
 @click.option("--columns", multiple=True, metavar="GLOB", help="Data sets of these tables. Repeatable.  [default: all]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
-@click.option("--all-figures", is_flag=True, help="Draw chains and experiments also for large reports.")
+@click.option("--all-figures", is_flag=True, help="Draw experiments and all panels also in large reports.")
 def report(folders: tuple[Path, ...], out: Path | None, all_figures: bool, **options: Any) -> int:
     """Write report.html, tables and figures.
 

@@ -100,7 +100,7 @@ def reliability_figures(report: ReportContext) -> list[Picture]:
 
 def pit_figures(report: ReportContext) -> list[Picture]:
     """Return histograms of the PIT, with a panel per data set, of the results that have them."""
-    by_cell = {key: one for entry in report.curves.pits for key, one in entry["cells"].items()}
+    by_cell = report.merged.curves.pits
     counts = {
         place: np.sum(found, axis=0)
         for place, cells in report.merged.cells.items()

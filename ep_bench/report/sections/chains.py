@@ -1,4 +1,4 @@
-"""Markov chains: diagnostics over the splits, traces and rank plots of one split.
+"""Markov chains: diagnostics over the splits.
 
 Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and localization: an improved
 R-hat for assessing convergence of MCMC, Bayesian Analysis 16: the limits of R-hat and of effective sample sizes.
@@ -6,22 +6,16 @@ R-hat for assessing convergence of MCMC, Bayesian Analysis 16: the limits of R-h
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
-from ep_bench.plotting import chain_figures
-from ep_bench.plotting.chain_figures import MonitoredDraws
-from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.report.context import NOT_DRAWN, ReportContext
+from ep_bench.plotting.page import Item, Section, Table, item
+from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.trace_words import trace_order, trace_words
-from ep_bench.results import curves
-from ep_bench.results.cell_curves import Entry
 from ep_bench.types import Array
 
 ORDER = 100
@@ -49,7 +43,6 @@ class ChainDiagnostics:
     dataset: str
     splits: int
     numbers: Mapping[str, Array]
-    monitored: tuple[MonitoredDraws, ...]
 
     def count(self, name: str) -> int:
         """Return the number of splits with this diagnostic."""
@@ -65,37 +58,16 @@ class ChainDiagnostics:
         return float(np.median(known)), float(known.min()), float(known.max())
 
 
-def collect(merged: MergedStudies, kept: curves.Curves) -> list[ChainDiagnostics]:
-    """Return the diagnostics of all methods and data sets with stored chains."""
-    cells, known = merged.cells, curves.index(kept.chains)
-    pairs = [(method, dataset) for method in merged.methods for dataset in merged.datasets]
-    entries = {pair: curves.find(known, cells.get(pair, {})) for pair in pairs}
-    return [_diagnostics(*pair, entry) for pair, entry in entries.items() if entry is not None]
-
-
-def _diagnostics(method: str, dataset: str, entry: Entry) -> ChainDiagnostics:
-    values = {name: np.array(numbers, dtype=np.float64) for name, numbers in entry["diagnostics"].items()}
-    return ChainDiagnostics(method, dataset, len(entry["splits"]), values, tuple(_monitored(dataset, entry)))
-
-
-def _monitored(dataset: str, entry: Entry) -> Iterator[MonitoredDraws]:
-    """Yield the monitored quantities of the stored split."""
-    for name in sorted(entry["chains"], key=trace_order):
-        kept = entry["chains"][name]
-        title, unit = trace_words(name) or (name.replace("_", " "), "unit of the method")
-        values = np.array(kept["values"], dtype=np.float64)
-        r_hat = _r_hat(entry, name)
-        yield MonitoredDraws(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)
-
-
-def _r_hat(entry: Mapping[str, Any], name: str) -> float:
-    """Return R-hat of a quantity on the stored split, NaN if it is unknown."""
-    place = entry["splits"].index(entry["split"])
-    for key in (f"r_hat_{name}", f"r_hat_{name}s"):
-        value = entry["diagnostics"].get(key, [None] * (place + 1))[place]
-        if value is not None:
-            return float(value)
-    return math.nan
+def collect(merged: MergedStudies) -> list[ChainDiagnostics]:
+    """Return the diagnostics of all methods and data sets that have some."""
+    known, found = merged.curves.diagnostics, []
+    for method, dataset in ((m, d) for m in merged.methods for d in merged.datasets):
+        cells = [known.get(key, {}) for _, key in sorted(merged.cells.get((method, dataset), {}).items())]
+        names = sorted({name for numbers in cells for name in numbers})
+        if names:
+            numbers = {name: np.array([one.get(name) for one in cells], dtype=np.float64) for name in names}
+            found.append(ChainDiagnostics(method, dataset, len(cells), numbers))
+    return found
 
 
 def title(name: str) -> str:
@@ -142,15 +114,8 @@ CAPTION = (
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of Markov chains, if any method is a sampler."""
-    found = collect(report.merged, report.curves)
-    if not found:
-        return []
-    pictures: list[Picture] = []
-    for method in dict.fromkeys(one.method for one in found if report.draws_all):
-        monitored = [draws for one in found if one.method == method for draws in one.monitored]
-        pictures += chain_figures.several(method, [draws for draws in monitored if draws.moves()])
-    lines = [] if report.draws_all else [NOT_DRAWN]
-    return [Section("chains", "Markov chains", lines, pictures, _tables(found), tables_first=True)]
+    found = collect(report.merged)
+    return [Section("chains", "Markov chains", tables=_tables(found))] if found else []
 
 
 def _tables(found: Sequence[ChainDiagnostics]) -> list[Table]:

@@ -141,7 +141,7 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
     groups = {group: keys for group, hashes in _hashes(merged).items() if (keys := [k for k in hashes if k in wanted])}
     if not groups:
         return [], []
-    known = {key: search for entry in merged.curves.tuned for key, search in entry["cells"].items()}
+    known = merged.curves.tuned
     found = {group: [known[key] for key in keys if key in known] for group, keys in groups.items()}
     lines = list(_failures(found))
     count, stored = sum(map(len, groups.values())), sum(map(len, found.values()))
