@@ -1,6 +1,6 @@
 """Plots of results and predictions for notebooks and papers. Each function draws into ``ax`` and returns it.
 
-Without ``ax``, a new figure of pyplot is made. ``ep_bench.report.figures`` has the figures of a report.
+Without ``ax``, a new figure of pyplot is made. ``ep_bench.report.figures`` returns the figures of a report.
 """
 
 from __future__ import annotations

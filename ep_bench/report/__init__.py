@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from ep_bench.errors import UserError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ep_bench.report.first_screen import View
 
 
@@ -84,6 +86,38 @@ def build(
         store.write_atomically(path, text)
     pictures = [picture for part in every for picture in part.pictures]
     return [*texts, *(path for picture in pictures for path in write_picture(picture, out / "figures", pdf=pdf))]
+
+
+def figures(*folders: str | Path, select: Sequence[str] = ()) -> dict[str, Figure]:
+    """Return all figures of a report as matplotlib figures, by the name of their file.
+
+    Parameters
+    ----------
+    *folders : str or Path
+        Results folders; several are merged as by ``ep-bench report``.
+    select : sequence of str
+        Patterns of the cells, such as ``dataset=boston`` or ``method=PBP*``.
+
+    Returns
+    -------
+    dict of str to matplotlib Figure
+        Among others ``panels-ll``, ``critical-difference-ll``, ``calibration`` and ``score-against-time``, and the
+        figures of experiments.
+
+    Raises
+    ------
+    UserError
+        There is no folder, one has no results, or no cell matches.
+    """
+    from ep_bench.report import merge
+    from ep_bench.report.context import ReportContext
+    from ep_bench.report.sections import all_sections
+
+    if not folders:
+        raise UserError("name at least one results folder", where="figures")
+    report = ReportContext(merge.merge([Path(folder) for folder in folders], select), all_figures=True)
+    parts = [part for section in all_sections(report) for part in section.with_parts()]
+    return {picture.name: picture.figure for part in parts for picture in part.pictures}
 
 
 def _tables_in_latex(views: Sequence[View], files: Mapping[str, str]) -> dict[str, str]:

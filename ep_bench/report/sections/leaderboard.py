@@ -16,17 +16,22 @@ resampled ranks tend to the middle, and the intervals often miss them (tests/rep
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import stats
 
 from ep_bench.convergence import DAGGER, ConvergedSplits
-from ep_bench.plotting.numbers import with_minus
-from ep_bench.plotting.page import Item, Section, Table, item
-from ep_bench.report import figures, inline_charts, significance, summary
+from ep_bench.plotting.axes import family_legend, log_axis
+from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.numbers import plain_ticks, with_minus
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.style import STYLE, finish
+from ep_bench.report import inline_charts, significance, summary
 from ep_bench.report import score_table_formats as formats
 from ep_bench.report.merge import MergedStudies, cpu_seconds
 from ep_bench.report.scores import Score
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 ORDER = 10
 RESAMPLES = 10_000
 CENTRAL = 0.95  # fraction inside the interval of a rank
+WIDTH, TALL, LINE = 5.2, 3.6, 9.0  # inches of the width and height of a figure; points between two names
 
 
 @dataclass(frozen=True)
@@ -226,9 +232,46 @@ def sections(report: ReportContext) -> list[Section]:
     from ep_bench.report.first_screen import headlines
 
     board = boards[0]
-    pictures = [figures.loss_and_time(board, report.styles)] if figures.has_losses_and_times(board) else []
+    pictures = [loss_and_time(board, report.styles)] if inline_charts.points(board) else []
     shown = board_table(board, report.table_of(board.score))
     return [Section("leaderboard", "Leaderboard", headlines(report, board), pictures, [shown], tables_first=True)]
+
+
+def loss_and_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front and its methods."""
+    points = inline_charts.points(board)
+    limit = inline_charts.largest_shown(points)
+    best = inline_charts.front(points)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, TALL))
+        room = family_legend(figure, [styles[one.method] for one in points]) / TALL
+        ax = figure.add_axes((0.11, 0.13, 0.86, 0.84 - room))
+        for one in points:
+            style = styles[one.method]
+            face = "white" if one.hollow else style.colour
+            marker, loss = ("v", limit) if one.loss > limit else (style.marker, one.loss)
+            ax.plot(one.seconds, loss, marker, color=style.colour, markersize=5, markerfacecolor=face)
+        shown = [min(one.loss, limit) for one in best]
+        ax.plot([one.seconds for one in best], shown, "--", color="0.4", linewidth=0.8, zorder=0)
+        ax.margins(x=0.2)
+        ax.set_ylim(1.06 * limit, -0.16 * limit)
+        above, height = np.inf, (0.84 - room) * TALL * 72.0 / 1.22  # points: of the last name, and of the limit
+        for one, loss in zip(best, shown, strict=True):  # names are above one another, to the upper left of the front
+            own = -loss / limit * height
+            above = own + 4.0 if np.isinf(above) else max(own + 4.0, above + LINE)
+            place = (-5.0, above - own)
+            ax.annotate(one.method, (one.seconds, loss), place, textcoords="offset points", fontsize=7.5, ha="right")
+        log_axis(ax)
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= limit])
+        plain_ticks(ax.yaxis)
+        ax.set_xlabel("median CPU seconds per split, tuning included")
+        ax.set_ylabel(f"mean loss ({'nats' if board.score.better == 'higher' else 'relative'}), better is up")
+    caption = (
+        f"{board.score.title}: mean loss from the best ranked mean of each data set against the median CPU time of a "
+        f"split, on {', '.join(board.datasets)}. Dashed: Pareto front, the methods that no other one beats in both. "
+        "Hollow: some splits have not converged; triangles at the lower edge: larger losses."
+    )
+    return finish(figure, "score-against-time", caption)
 
 
 def board_table(board: Leaderboard, table: ScoreTable) -> Table:
