@@ -13,7 +13,7 @@ from ep_bench.cli.commands.compare import compare
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
-from ep_bench.cli.commands.report import check, report, serve
+from ep_bench.cli.commands.report import check, report
 from ep_bench.cli.commands.study import plan, run, status
 from ep_bench.cli.commands.verify import verify
 from ep_bench.processes.output_streams import complete_streams, discard
@@ -60,7 +60,7 @@ def _run() -> Any:
 
 WORKFLOW: dict[str, tuple[click.Command, ...]] = {
     "Run a study": (init, plan, run, status),
-    "Look at its results": (report, compare, check, verify, serve),
+    "Look at its results": (report, compare, check, verify),
     "What there is": (methods, data, schema, doctor),
 }
 

@@ -89,7 +89,7 @@ def _present(found: Card) -> Path | None:
     if path is None:
         return None
     verified = compare_file(found)
-    if verified.status in {"ok", "unpinned"}:
+    if verified.status == "ok":
         return path
     if path == locations.shipped_file(found) or path.is_relative_to(locations.cache_folder()):
         return None
@@ -101,15 +101,13 @@ def _present(found: Card) -> Path | None:
 
 
 def _retrieve(found: Card, url: str, target: Path, *, progress: bool) -> None:
-    """Download one file. Without a known checksum, record that of the file, unless it is a damaged archive."""
+    """Download one file. Raises ValueError if it has another checksum, or is a damaged archive."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    expected = locations.expected_checksum(found)
     downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT)
-    pooch.retrieve(url, expected and f"sha256:{expected}", target.name, target.parent, downloader=downloader)
-    if expected is None:
-        if target.suffix == ".zip" and not zipfile.is_zipfile(target):
-            target.unlink()
-            raise ValueError("the zip archive is damaged")
-        locations.record_checksum(found, locations.file_checksum(target))
+    known = found.sha256 and f"sha256:{found.sha256}"
+    pooch.retrieve(url, known, target.name, target.parent, downloader=downloader)
+    if target.suffix == ".zip" and not zipfile.is_zipfile(target):
+        target.unlink()
+        raise ValueError("the zip archive is damaged")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import lzma
 import os
 from functools import lru_cache
@@ -119,25 +118,3 @@ def file_checksum(path: Path) -> str:
 def _checksum(path: str, _mtime_ns: int, _size: int) -> str:
     with open_data(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def expected_checksum(card: Card) -> str | None:
-    """Return the expected sha256 of a data file: that of the card, else the one recorded by the first download."""
-    return card.sha256 or _recorded().get(card.name)
-
-
-def record_checksum(card: Card, sha256: str) -> None:
-    """Record the checksum of a first download in the cache folder, for a card without checksum."""
-    file = cache_folder() / "checksums.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(_recorded() | {card.name: sha256}, indent=1, sort_keys=True), encoding="utf-8")
-    temporary.replace(file)
-
-
-def _recorded() -> dict[str, str]:
-    try:
-        content: dict[str, str] = json.loads((cache_folder() / "checksums.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content

@@ -107,7 +107,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     found = card(ref.name)
     _check_changes(ref, found)
     path = locations.find_file(found)
-    checksum = locations.data_checksum(found, path) if path else locations.expected_checksum(found) or ""
+    checksum = locations.data_checksum(found, path) if path else found.sha256 or ""
     return DatasetInfo(
         n=found.n,
         d=found.d + ref.irrelevant_inputs,

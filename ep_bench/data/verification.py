@@ -11,10 +11,10 @@ from ep_bench.errors import UserError
 
 
 class Verified(NamedTuple):
-    """Outcome of `verify` for one data set. ``unpinned``: there is a file, but no checksum to compare it with."""
+    """Outcome of `verify` for one data set."""
 
     name: str
-    status: Literal["ok", "missing", "changed", "unpinned"]
+    status: Literal["ok", "missing", "changed"]
     detail: str
 
 
@@ -34,8 +34,7 @@ def verify(names: Iterable[str] | None = None) -> list[Verified]:
 
 
 def compare_file(found: Card) -> Verified:
-    """Compare the checksum of a data set with that of its card or of its first download."""
-    expected = locations.expected_checksum(found)
+    """Compare the checksum of a data set with that of its card; a card without one has nothing to compare with."""
     if found.embedded:
         actual, place = embedded.checksum(*embedded.generate(found.name)), "embedded"
     else:
@@ -46,8 +45,8 @@ def compare_file(found: Card) -> Verified:
             actual, place = locations.data_checksum(found, path), str(path)
         except UserError as error:
             return Verified(found.name, "changed", str(error))
-    if expected is None:
-        return Verified(found.name, "unpinned", f"{place}: sha256 {actual}, no expected checksum is known")
-    if actual != expected:
-        return Verified(found.name, "changed", f"{place}: sha256 {actual}, expected {expected}")
+    if found.sha256 is None:
+        return Verified(found.name, "ok", f"{place}: sha256 {actual}; its card has none")
+    if actual != found.sha256:
+        return Verified(found.name, "changed", f"{place}: sha256 {actual}, expected {found.sha256}")
     return Verified(found.name, "ok", place)

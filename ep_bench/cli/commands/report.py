@@ -67,30 +67,3 @@ def check(
     lines, reproduced = check_folders(folders, against, out, summary=summary)
     echo(lines)
     return 0 if reproduced else EXIT_REGRESSION
-
-
-@click.command()
-@click.argument("folder", metavar="[DIR]", type=FOLDER, default=Path("results"))
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the address.  [default: a free one]")
-def serve(folder: Path, port: int) -> None:
-    """Show the reports below DIR in a browser, from a local address.
-
-    Writes no report; `ep-bench report` does.  [default: results]
-    """
-    from functools import partial
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-    from urllib.parse import quote
-
-    from ep_bench.errors import UserError
-
-    pages = sorted(page.relative_to(folder).as_posix() for page in folder.rglob("report.html"))
-    if not pages:
-        raise UserError("no report below this folder; write one with `ep-bench report`", where=str(folder))
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        echo([*(address + quote(page) for page in pages), "Press Ctrl-C to stop."])
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            click.echo("stopped")
