@@ -8,7 +8,15 @@ from ep_bench.data.fetching import Fetched, fetch
 from ep_bench.data.locations import cache_folder, data_folder, find_file, location
 from ep_bench.data.preprocessing import fit_inputs
 from ep_bench.data.reading import describe, load, load_dataset
-from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split
+from ep_bench.data.splits import (
+    check_scheme,
+    make_split,
+    make_splits,
+    resolve_scheme,
+    split_count,
+    standard_split,
+    training_points,
+)
 from ep_bench.data.verification import Verified, verify
 
 __all__ = [
@@ -33,6 +41,7 @@ __all__ = [
     "resolve_scheme",
     "split_count",
     "standard_split",
+    "training_points",
     "true_function",
     "verify",
 ]

@@ -106,16 +106,28 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
         raise UserError(
             "more rows than the data set has", where="splits", field="rows", found=scheme.rows, allowed=f"at most {n}"
         )
-    n = n // _parts(scheme, card) if scheme.rows is None else scheme.rows
+    points, n_test = _sizes(scheme, n, _parts(scheme, card))
+    _require_rows(points - n_test, n_test, points, scheme.scheme)
+
+
+def _sizes(scheme: SplitScheme, n: int, parts: int) -> tuple[int, int]:
+    """Return the number of data points that are split, and that of the smallest test set."""
+    points = n // parts if scheme.rows is None else scheme.rows
     n_test = {
-        "standard": lambda: n - round(TRAIN_FRACTION * n),
-        "kfold": lambda: n // scheme.folds if scheme.folds else 0,
-        "contiguous": lambda: n // scheme.folds if scheme.folds else 0,
-        "shuffle": lambda: round((scheme.test_fraction or 0.0) * n),
-        "gap": lambda: (2 * n) // 3 - n // 3,
+        "standard": lambda: points - round(TRAIN_FRACTION * points),
+        "kfold": lambda: points // scheme.folds if scheme.folds else 0,
+        "contiguous": lambda: points // scheme.folds if scheme.folds else 0,
+        "shuffle": lambda: round((scheme.test_fraction or 0.0) * points),
+        "gap": lambda: (2 * points) // 3 - points // 3,
         "holdout": lambda: scheme.test_rows or 0,
     }[scheme.scheme]()
-    _require_rows(n - n_test, n_test, n, scheme.scheme)
+    return points, n_test
+
+
+def training_points(scheme: SplitScheme, info: DatasetInfo) -> int:
+    """Return the largest number of training points of a split; the scheme has its default values."""
+    points, n_test = _sizes(scheme, info.n, info.parts if scheme.scheme == "holdout" else 1)
+    return points - n_test
 
 
 def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:

@@ -23,7 +23,7 @@ from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.runner import fit_costs
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
-from ep_bench.types import DatasetInfo, DatasetRef, Method, Record
+from ep_bench.types import DatasetInfo, DatasetRef, Method, Record, SplitScheme
 
 TimeKey = tuple[str, ...]
 
@@ -74,20 +74,16 @@ class EarlierResults:
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the estimated time of a cell in seconds, or None.
 
-        It is the median of the same configuration, or else the method's own estimate, multiplied by the median ratio of
-        earlier times and own estimates of the method: on this data set, or else on all. A method without an estimate
-        has the median of its times on this data set.
+        It is the median time of the same configuration, else the method's own estimate, else the median of the other
+        configurations of the method on this data set.
         """
         exact, similar = _time_keys(factors)
         if exact in self._seconds:
             return statistics.median(self._seconds[exact])
-        n = training_points(factors, info)
+        n = data.training_points(SplitScheme(**factors["splits"]), info)
         own = _own_estimate(factors, n, info.d)
-        if own is None or (similar in self._seconds and similar not in self._ratios):
-            times = self._seconds.get(similar)
-            return statistics.median(times) * _fits(factors, n) if times else None
-        known = self._ratios.get(similar) or self._ratios.get(_any_dataset(similar)) or [1.0]
-        return own * statistics.median(known)
+        times = self._seconds.get(similar)
+        return own if own is not None or not times else statistics.median(times) * _fits(factors, n)
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -106,20 +102,6 @@ class EarlierResults:
             times.setdefault(exact, []).append(_spent(row))
             times.setdefault(similar, []).append(_spent(row) / _fits(cell["factors"], row.get("n_train", 0)))
         return times
-
-    @cached_property
-    def _ratios(self) -> dict[TimeKey, list[float]]:
-        """The ratios of earlier times and own estimates, one per configuration, by method and data set or method."""
-        ratios: dict[TimeKey, list[float]] = {}
-        configurations = {exact: (similar, cell, row) for exact, similar, cell, row in self._timed}
-        for exact, (similar, cell, row) in configurations.items():
-            entry = self.lock.get("datasets", {}).get(cell["dataset"], {})
-            own = _earlier_estimate(cell["factors"], row, entry) if entry.get("name") == exact[1] else None
-            if own:
-                ratio = statistics.median(self._seconds[exact]) / own
-                for key in (similar, _any_dataset(similar)):
-                    ratios.setdefault(key, []).append(ratio)
-        return ratios
 
     @cached_property
     def _timed(self) -> list[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
@@ -198,37 +180,10 @@ def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n) * _fits(factors, n)
 
 
-def _earlier_estimate(factors: Mapping[str, Any], row: store.Row, entry: Mapping[str, Any]) -> float | None:
-    """Return the own estimate of a finished cell on a data set of the lock file, None if it cannot be computed."""
-    with contextlib.suppress(UserError, KeyError, TypeError, ValueError):  # options of another version
-        return _own_estimate(factors, row["n_train"], entry["d"])
-    return None
-
-
 def _spent(row: store.Row) -> float:
     """Return the CPU seconds of a cell, which do not depend on other processes, or its wall time without them."""
     kind = "cpu_seconds" if "fit_cpu_seconds" in row else "seconds"
     return float(sum(row.get(f"{what}_{kind}", 0.0) for what in ("fit", "predict", "tune")))
-
-
-def _any_dataset(similar: TimeKey) -> TimeKey:
-    """Return the key of times of a method on all data sets."""
-    return (similar[0], "", *similar[2:])
-
-
-def training_points(factors: Mapping[str, Any], info: DatasetInfo) -> int:
-    """Return the largest number of training points of a fit."""
-    splits = factors["splits"]
-    if splits["scheme"] == "shuffle":
-        return info.n - round(float(splits["test_fraction"]) * info.n)
-    if splits["scheme"] == "holdout":
-        return info.n // info.parts - int(splits["test_rows"])
-    if splits["scheme"] == "standard":
-        return round(0.9 * info.n)
-    if splits["scheme"] == "gap":
-        return info.n - (2 * info.n // 3 - info.n // 3)
-    rows = int(splits.get("rows", info.n))
-    return rows - rows // int(splits["folds"])
 
 
 def _fits(factors: Mapping[str, Any], n: int) -> float:

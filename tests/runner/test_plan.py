@@ -10,11 +10,11 @@ import pytest
 
 from ep_bench import load_results, methods
 from ep_bench.cli.output.study import plan_items, status_items
-from ep_bench.data import load_dataset, make_splits
+from ep_bench.data import load_dataset, make_splits, training_points
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.earlier_results import differences, training_points
+from ep_bench.runner.earlier_results import differences
 from ep_bench.runner.plan import Plan, cell_seed
 from ep_bench.types import DatasetInfo, SplitScheme
 from tests.commands import lines_of
@@ -169,28 +169,6 @@ def test_estimates_come_from_earlier_records(tmp_path: Path, times: dict[str, fl
     assert {cell.job.estimate for cell in plan_of(tmp_path, STUDY).cells} == {expected}
 
 
-def estimate(plan: Plan, dataset: str) -> float:
-    """Return the estimated time of PBP on a data set."""
-    (found,) = {c.job.estimate for c in plan.cells if (c.job.cell.method, c.job.cell.dataset) == ("PBP", dataset)}
-    return found or 0.0
-
-
-@pytest.mark.parametrize(
-    ("text", "dataset"), [(STUDY.replace("epochs: 2", "epochs: 6"), "diabetes"), (STUDY, "friedman1")]
-)
-def test_times_scale_the_own_estimate_of_other_options_and_data_sets(tmp_path: Path, text: str, dataset: str) -> None:
-    """If cells took three times the own estimate of the method, its other estimates are multiplied by three."""
-    before = plan_of(tmp_path, text)
-    own, stored = estimate(before, dataset), plan_of(tmp_path, STUDY).select(["dataset=diabetes", "method=PBP"])
-    finish(
-        stored,
-        fit_cpu_seconds=3.0 * estimate(plan_of(tmp_path, STUDY), "diabetes"),
-        predict_cpu_seconds=0.0,
-        n_train=398,
-    )
-    assert estimate(plan_of(tmp_path, text), dataset) == pytest.approx(3.0 * own)
-
-
 def test_earlier_cells_with_incomplete_factors_give_no_estimate(tmp_path: Path) -> None:
     finish(plan_of(tmp_path, STUDY), fit_seconds=100.0)
     lock = store.read_lock(plan_of(tmp_path, STUDY).folder) or {}
@@ -229,7 +207,7 @@ def test_the_number_of_training_points_is_that_of_the_largest_split(scheme: Spli
     dataset = load_dataset("boston")
     info = DatasetInfo(len(dataset.y), dataset.X.shape[1], "", splits=20)
     sizes = [len(split.train) for split in make_splits(scheme, dataset)]
-    assert training_points({"splits": scheme.factors()}, info) == pytest.approx(max(sizes), abs=1)
+    assert training_points(scheme, info) == pytest.approx(max(sizes), abs=1)
 
 
 def test_the_longest_come_first(tmp_path: Path) -> None:
