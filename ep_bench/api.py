@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import adapters
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.experiments import SUMMARY
 from ep_bench.results import store
@@ -63,11 +62,7 @@ def run(
         has the results of another kind of study; or a part without which an experiment has no results failed.
     """
     _check_jobs(jobs)
-    catalogue = InstalledCatalogue()
-    if isinstance(study, Mapping):
-        read = read_mapping(adapters.named(study, Path(results)), catalogue)
-    else:
-        read = read_study(study, catalogue)
+    read = read_mapping(adapters.named(study, Path(results))) if isinstance(study, Mapping) else read_study(study)
     plan = make_plan(read, Path(results))
     for line in plan.warnings():
         warnings.warn(line.removeprefix("warning: "), UserWarning, stacklevel=2)

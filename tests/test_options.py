@@ -18,8 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from ep_bench import experiments, methods, options
-from ep_bench.catalogue import InstalledCatalogue
+from ep_bench import catalogue, experiments, methods, options
 from ep_bench.errors import spell
 from ep_bench.estimator import parse_options
 
@@ -159,7 +158,7 @@ NEAR = [
 def test_wrong_values_get_suggestions_in_python_and_in_studies(name: str, option: str, found: str, meant: str) -> None:
     with pytest.raises(ValueError, match=f"^options of {name}: {option}: .*did you mean '{meant}'"):
         parse_options(methods.get(name), {option: found})
-    (problem,) = InstalledCatalogue().check_options(name, {option: found}, Path())
+    (problem,) = catalogue.check_options(name, {option: found}, Path())
     assert (problem.path, problem.name, meant in (problem.allowed or ())) == ((option,), found, True)
 
 
@@ -167,7 +166,7 @@ def test_wrong_values_get_suggestions_in_python_and_in_studies(name: str, option
     "given", [{"hidden": 5}, {"hidden": [5, 0]}, {"noise_prior": [1]}, {"noise_prior": "broad"}, {"chains": "x"}]
 )
 def test_python_and_studies_use_the_same_words(given: dict[str, Any]) -> None:
-    (problem,) = InstalledCatalogue().check_options("hmc", given, Path())
+    (problem,) = catalogue.check_options("hmc", given, Path())
     with pytest.raises(ValueError) as refused:
         parse_options(methods.get("hmc"), given)
     assert str(refused.value) == f"options of hmc: {spell(problem.path)}: {problem.problem}; found {problem.found!r}"

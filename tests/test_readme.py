@@ -10,7 +10,6 @@ import pytest
 
 from ep_bench import data, methods
 from ep_bench.api import load_results
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import Study, read_study
 from tests.commands import ep_bench
 
@@ -43,7 +42,7 @@ def read(study: str, folder: Path) -> Study:
     (folder / "my_method.py").write_text(blocks(README, "python")[0])
     (folder / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
     (folder / "study.yaml").write_text(study)
-    return read_study(folder / "study.yaml", InstalledCatalogue())
+    return read_study(folder / "study.yaml")
 
 
 def labels(study: str, folder: Path) -> list[str]:
@@ -216,7 +215,7 @@ needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), rea
 )
 def test_every_study_in_configs_reads(path: Path) -> None:
 
-    read_study(path, InstalledCatalogue())
+    read_study(path)
 
 
 def test_make_targets_named_exist() -> None:

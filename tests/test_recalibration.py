@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import norm
 
 import ep_bench
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.predictions import PointPrediction, Predictive, QuantilePrediction
 from ep_bench.recalibration import RecalibratedModel, conformal, held_out_parts, isotonic
@@ -160,7 +159,7 @@ def test_the_regressor_is_one_of_scikit_learn() -> None:
 def plan(tmp_path: Path, *entries: str):
     text = STUDY + "".join(f"  - {entry}\n" for entry in entries)
     (tmp_path / "study.yaml").write_text(text)
-    return plan_of_cells(read_study(tmp_path / "study.yaml", InstalledCatalogue()), tmp_path)
+    return plan_of_cells(read_study(tmp_path / "study.yaml"), tmp_path)
 
 
 def test_recalibration_is_a_factor_of_its_own_cells_only(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.results.store import read_intact
@@ -24,7 +23,7 @@ CONFIGS = RESULTS.with_name("configs")
 
 @cache
 def studies() -> dict[str, Study]:
-    found = [read_study(path, InstalledCatalogue()) for path in CONFIGS.rglob("*.yaml")]
+    found = [read_study(path) for path in CONFIGS.rglob("*.yaml")]
     return {study.name: study for study in found}
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import methods, tuning
-from ep_bench.catalogue import InstalledCatalogue
+from ep_bench import catalogue, methods, tuning
 from ep_bench.spec import read_space
 
 SPACE = {"x": {"uniform": [-4.0, 4.0]}, "n": {"int": [1, 9]}, "kind": {"choice": ["a", ["b", 2], {"c": 1}]}}
@@ -173,8 +172,6 @@ def test_the_search_prints_nothing(capfd: pytest.CaptureFixture[str], caplog: py
 def test_every_declared_space_of_the_registry_can_be_searched(tmp_path: Any) -> None:
     for name in methods.names():
         declared = methods.get(name).space
-        space, problems = read_space(
-            declared, lambda o, v, use=name: InstalledCatalogue().check_options(use, {o: v}, tmp_path)
-        )
+        space, problems = read_space(declared, lambda o, v, use=name: catalogue.check_options(use, {o: v}, tmp_path))
         assert not problems
         assert set(space) == set(declared)

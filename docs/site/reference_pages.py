@@ -13,7 +13,6 @@ from typing import Any
 
 from ep_bench import estimator, experiments, methods
 from ep_bench import options as option_descriptions
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.data.cards import Card, card, card_names
 from ep_bench.spec.schema import study_schema
 
@@ -115,7 +114,7 @@ def _escaped(block: str) -> str:
 
 def schema_page() -> str:
     """Return the page of all keys of a study, from its JSON schema."""
-    schema = study_schema(InstalledCatalogue().schema_names())
+    schema = study_schema()
     parts = [
         "# Keys of a study\n\nThis page is generated from the JSON schema that `ep-bench schema` prints.",
         "[Studies](../studies.md) explains the keys with examples.",

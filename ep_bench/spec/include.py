@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.spec.models import Accept, Catalogue, LeftOut, MethodEntry, Study, override_blocks
+from ep_bench import catalogue
+from ep_bench.spec.models import Accept, LeftOut, MethodEntry, Study, override_blocks
 from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import shipped_studies
 from ep_bench.types import DatasetRef
@@ -38,8 +39,8 @@ class _Method:
 class StudyUnion:
     """The entries of the files that were added, without repetitions. Contradictions are added to ``problems``."""
 
-    def __init__(self, base: Path, catalogue: Catalogue, problems: Problems) -> None:
-        self._base, self._catalogue, self._problems = base, catalogue, problems
+    def __init__(self, base: Path, problems: Problems) -> None:
+        self._base, self._problems = base, problems
         self._datasets: dict[str, tuple[DatasetRef, str]] = {}
         self._methods: dict[str, _Method] = {}
         self._accept: list[Accept] = []
@@ -145,7 +146,7 @@ class StudyUnion:
         return options
 
     def _resolved(self, method: _Method, options: Options) -> Options:
-        return self._catalogue.resolved_options(method.entry.use, options, self._base)
+        return catalogue.resolved_options(method.entry.use, options)
 
     def _moved(self, use: str, folder: Path) -> str:
         """Return a method in a file, relative to ``folder``, relative to the including file."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from ep_bench.errors import OptionProblem
 from ep_bench.types import DatasetRef, SplitScheme, Task
 
 
@@ -40,32 +39,6 @@ Sentence = Annotated[str, StringConstraints(max_length=2000), _not_blank]
 FolderName = Annotated[str, StringConstraints(max_length=100), _folder_name]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
-
-
-class Catalogue(Protocol):
-    """The names that a study may use, and checks of options; ``base`` is the folder of the study."""
-
-    datasets: Collection[str]
-    methods: Collection[str]
-    experiments: Collection[str]
-    published: Collection[str]  # columns of the published tables
-    sources: Collection[str]  # sources of the published tables
-
-    def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-        """Return the problems of the options of a method."""
-        ...
-
-    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-        """Return the problems of the options of an experiment."""
-        ...
-
-    def resolved_options(self, use: str, options: Mapping[str, Any], base: Path) -> Mapping[str, Any]:
-        """Return valid options with the defaults of the method."""
-        ...
-
-    def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
-        """Return the search space that a method declares, or None."""
-        ...
 
 
 class Strict(BaseModel):

@@ -9,17 +9,17 @@ from typing import Any
 import yaml
 
 from ep_bench.errors import UnquotedText, UserError
-from ep_bench.spec.models import Catalogue, Study
+from ep_bench.spec.models import Study
 from ep_bench.spec.read import check_document
 from ep_bench.spec.yaml_source import parse_document
 
 
-def parse_study(text: str, path: Path, catalogue: Catalogue) -> Study:
+def parse_study(text: str, path: Path) -> Study:
     """Return the study in YAML text that belongs, or will belong, to a file; raises as `read_study` does."""
-    return check_document(parse_document(text, str(path)), path, catalogue)
+    return check_document(parse_document(text, str(path)), path)
 
 
-def read_mapping(values: Mapping[str, Any], catalogue: Catalogue) -> Study:
+def read_mapping(values: Mapping[str, Any]) -> Study:
     """Return the study in a mapping with the keys of a study file; its paths are relative to the current folder.
 
     The mapping is checked as its YAML text is. Lines in messages are those of that text. Raises UserError as
@@ -40,4 +40,4 @@ def read_mapping(values: Mapping[str, Any], catalogue: Catalogue) -> Study:
                 allowed="for a class 'package.module:Class' or './file.py:Class', for an array a list, for a number or "
                 "text of NumPy float(...), int(...) or str(...)",
             ) from None
-    return parse_study(text, Path("study"), catalogue)
+    return parse_study(text, Path("study"))

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ep_bench import catalogue
 from ep_bench.errors import OptionProblem, UserError, spell
 from ep_bench.spec.comparisons import Comparisons, labels_of_experiment, labels_of_study
 from ep_bench.spec.include import StudyUnion, included_studies
 from ep_bench.spec.models import (
     SPLITS,
     CardEntry,
-    Catalogue,
     Compare,
     FileEntry,
     Limits,
@@ -39,7 +39,7 @@ _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
 
 
-def read_study(path: str | Path, catalogue: Catalogue, including: Sequence[Path] = ()) -> Study:
+def read_study(path: str | Path, including: Sequence[Path] = ()) -> Study:
     """Return the study in a YAML file, or the study of this name that is shipped with the package.
 
     ``including`` are the files that include this one, directly or indirectly. Raises one UserError for all mistakes, of
@@ -47,13 +47,13 @@ def read_study(path: str | Path, catalogue: Catalogue, including: Sequence[Path]
     the nearest correct name.
     """
     file = find_study(path)
-    return check_document(read_document(file), file, catalogue, including)
+    return check_document(read_document(file), file, including)
 
 
-def check_document(document: Document, file: Path, catalogue: Catalogue, including: Sequence[Path] = ()) -> Study:
+def check_document(document: Document, file: Path, including: Sequence[Path] = ()) -> Study:
     """Return the study in a document that belongs to the file ``file``; raises as `read_study` does."""
     problems = Problems(document.where, document.lines)
-    study = _Reader(document, file, catalogue, problems, including).read()
+    study = _Reader(document, file, problems, including).read()
     problems.refuse()
     if study is None:  # every return of None must have recorded a mistake
         raise UserError("not a study", where=document.where)
@@ -63,10 +63,8 @@ def check_document(document: Document, file: Path, catalogue: Catalogue, includi
 class _Reader:
     """Reads one file and collects its mistakes in ``problems``."""
 
-    def __init__(
-        self, document: Document, path: Path, catalogue: Catalogue, problems: Problems, including: Sequence[Path]
-    ) -> None:
-        self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
+    def __init__(self, document: Document, path: Path, problems: Problems, including: Sequence[Path]) -> None:
+        self.document, self.path, self.problems = document, path, problems
         self.base = path.parent.resolve()
         self._stack = (*including, path.resolve())
 
@@ -84,7 +82,7 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
-        union = StudyUnion(self.base, self.catalogue, self.problems)
+        union = StudyUnion(self.base, self.problems)
         for i, part in enumerate(included):
             union.add(part, ("include", i))
         places = self._places("datasets", datasets) | self._places("methods", methods)
@@ -98,7 +96,7 @@ class _Reader:
         comparisons = Comparisons(self.problems, *names)
         accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
         comparisons.check_labels(compare)
-        ranks = comparisons.ranks(file.ranks, self.catalogue.sources)
+        ranks = comparisons.ranks(file.ranks, catalogue.known("sources"))
         overrides = file.overrides
         if included and not self.problems:
             overrides = union.overrides(overrides)
@@ -114,7 +112,7 @@ class _Reader:
         )  # fmt: skip
 
     def _read_included(self, file: Path) -> Study:
-        return read_study(file, self.catalogue, self._stack)
+        return read_study(file, self._stack)
 
     def _places(self, key: str, entries: Sequence[DatasetRef | MethodEntry]) -> dict[str, str]:
         """Return file and line of the entries of a list, by ``<key>/<label>``."""
@@ -143,10 +141,10 @@ class _Reader:
                 self.problems.add((key,), f"is not allowed with an experiment{hint}")
         name = raw["experiment"]
         if isinstance(name, str):
-            known = self.problems.known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
+            known = self.problems.known(("experiment",), name, "unknown experiment", catalogue.known("experiments"))
             options = raw.get("options", {})
             if known and isinstance(options, dict):
-                for problem in self.catalogue.check_experiment(name, options, self.base):
+                for problem in catalogue.check_experiment(name, options, self.base):
                     self.problems.add_option(("options",), problem)
 
     # data sets and splits
@@ -175,7 +173,7 @@ class _Reader:
             return None
         name_place = place if isinstance(entry, str) else (*place, "name")
         problem = "unknown data set (a data file is {name: NAME, csv: FILE, target: COLUMN})"
-        if not self.problems.known(name_place, checked.name, problem, self.catalogue.datasets):
+        if not self.problems.known(name_place, checked.name, problem, catalogue.known("datasets")):
             return None
         return DatasetRef(
             name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
@@ -184,7 +182,7 @@ class _Reader:
         )  # fmt: skip
 
     def _own_file(self, entry: FileEntry, place: Place) -> DatasetRef | None:
-        if entry.name in self.catalogue.datasets:
+        if entry.name in catalogue.known("datasets"):
             self.problems.add(
                 (*place, "name"), "is the name of another data set; choose a different name", found=entry.name
             )
@@ -288,21 +286,21 @@ class _Reader:
 
     def _refuse_option_fraction(self, use: str, options: Mapping[str, Any], place: Place) -> None:
         """Record that ``fraction`` next to ``recalibrate`` may mean an option of the method."""
-        problems = self.catalogue.check_options(use, {"fraction": options["fraction"]}, self.base)
+        problems = catalogue.check_options(use, {"fraction": options["fraction"]}, self.base)
         if not any(problem.path == ("fraction",) and problem.name == "fraction" for problem in problems):
             allowed = "recalibrate: {method: ..., fraction: 0.2}"
             self.problems.add((*place, "fraction"), f"may also be an option of {use}", allowed=allowed)
 
     def _with_space(self, use: str, tune: Tune, options: Mapping[str, Any], place: Place) -> Tune:
         """Return ``tune`` with its search space, or the one that the method declares, checked and in canonical form."""
-        given = tune.space if tune.space is not None else self.catalogue.search_space(use, self.base)
+        given = tune.space if tune.space is not None else catalogue.search_space(use, self.base)
         if not given:
             missing = f"{use} declares no search space; name the options to search and their ranges in space"
             self.problems.add(place, missing, allowed="space: {option: {log: [low, high]}, ...}")
             return tune
 
         def check(name: str, value: Any) -> list[OptionProblem]:
-            return self.catalogue.check_options(use, {**options, name: value}, self.base)
+            return catalogue.check_options(use, {**options, name: value}, self.base)
 
         space, problems = read_space(given, check)
         for problem in problems:
@@ -316,7 +314,7 @@ class _Reader:
     def _usable(self, use: str, place: Place) -> bool:
         if ":" not in use:
             problem = "unknown method (an external class is package.module:Class or ./file.py:Class)"
-            return self.problems.known(place, use, problem, self.catalogue.methods)
+            return self.problems.known(place, use, problem, catalogue.known("methods"))
         if not _TARGET.fullmatch(use):
             self.problems.add(place, "not a class", found=use, allowed="package.module:Class or ./file.py:Class")
             return False
@@ -324,13 +322,13 @@ class _Reader:
 
     def _published(self, entry: MethodEntry, place: Place) -> None:
         if entry.published is not None:
-            columns = self.catalogue.published
+            columns = catalogue.known("published")
             self.problems.known((*place, "published"), entry.published, "no published table has this column", columns)
 
     def _options(self, use: str, options: Mapping[str, Any], place: Place, tune: Tune | None) -> None:
         """Record the problems of a method's options; required ones may be searched, and a seed is given."""
         searched = {"random_state", *(tune.space or {} if tune else {})}
-        for problem in self.catalogue.check_options(use, options, self.base):
+        for problem in catalogue.check_options(use, options, self.base):
             if not problem.path or problem.path[0] in options or problem.path[0] not in searched:
                 self.problems.add_option(place, _with_own_keys(problem))
 
@@ -367,7 +365,7 @@ class _Reader:
             merged = dict(entry.options)
             for block in override_blocks(overrides, entry, ref):
                 merged |= {key: value for key, value in block.items() if key not in OWN_KEYS}
-            for problem in self.catalogue.check_options(entry.use, merged, self.base):
+            for problem in catalogue.check_options(entry.use, merged, self.base):
                 if not problem.path or problem.path[0] in own:
                     self.problems.add_option(place, problem)
 

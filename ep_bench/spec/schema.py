@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
+from ep_bench import catalogue
 from ep_bench.options import json_schemas
 from ep_bench.spec.models import (
     SPLITS,
@@ -31,21 +31,7 @@ _EXTERNAL = {
 }
 
 
-@dataclass(frozen=True)
-class SchemaNames:
-    """What a study may name: data sets, models of the options of methods and experiments, columns of published tables.
-
-    ``common`` are the options, with their defaults, that every registry method has.
-    """
-
-    datasets: Collection[str]
-    methods: Mapping[str, type[BaseModel]]
-    experiments: Mapping[str, type[BaseModel]]
-    published: Collection[str]
-    common: Mapping[str, Any]
-
-
-def study_schema(names: SchemaNames) -> Schema:
+def study_schema() -> Schema:
     """Return the JSON schema (draft 2020-12) of a study file.
 
     It accepts every valid study. It does not know relations between entries, such as labels of ``overrides``, and
@@ -56,42 +42,46 @@ def study_schema(names: SchemaNames) -> Schema:
         "ranks": RankGroup, "card": CardEntry, "file": FileEntry, "recalibrate": Recalibrate,
     }  # fmt: skip
     models |= {f"split {key}": model for key, model in SPLITS.items()}
-    models |= {f"method {key}": model for key, model in names.methods.items()}
-    models |= {f"experiment {key}": model for key, model in names.experiments.items()}
+    methods, experiments = catalogue.option_models()
+    models |= {f"method {key}": model for key, model in methods.items()}
+    models |= {f"experiment {key}": model for key, model in experiments.items()}
     parts, definitions = json_schemas(models)
     found = parts[""] | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A study of ep-bench"}
-    found["properties"] |= _sections(names, parts)
-    found["allOf"] = [_experiment(key, parts[f"experiment {key}"]) for key in sorted(names.experiments)]
+    found["properties"] |= _sections(parts)
+    found["allOf"] = [_experiment(key, parts[f"experiment {key}"]) for key in sorted(experiments)]
     return found | {"$defs": definitions}
 
 
-def _sections(names: SchemaNames, parts: Mapping[str, Schema]) -> Schema:
+def _sections(parts: Mapping[str, Schema]) -> Schema:
     """Return the schemas of the keys that `StudyFile` leaves open."""
-    card = _with(parts["card"], name={"enum": sorted(names.datasets)})
+    datasets, methods, experiments = (
+        {"enum": sorted(catalogue.known(what))} for what in ("datasets", "methods", "experiments")
+    )
+    card = _with(parts["card"], name=datasets)
     splits = [{"enum": sorted(SPLITS)}, *(parts[f"split {key}"] for key in SPLITS)]
     return {
-        "datasets": _list_of([{"enum": sorted(names.datasets)}, card, parts["file"]]),
+        "datasets": _list_of([datasets, card, parts["file"]]),
         "splits": {"anyOf": splits},
-        "methods": _list_of([{"enum": sorted(names.methods)}, _EXTERNAL, *_entries(names, parts)]),
+        "methods": _list_of([methods, _EXTERNAL, *_entries(parts)]),
         "limits": parts["limits"],
         "compare": parts["compare"],
         "ranks": {"type": "array", "items": parts["ranks"]},
         "accept": {"type": "array", "items": parts["accept"]},
         "left_out": {"type": "array", "items": parts["left_out"]},
-        "experiment": {"enum": sorted(names.experiments)},
+        "experiment": experiments,
     }
 
 
-def _entries(names: SchemaNames, parts: Mapping[str, Schema]) -> Iterable[Schema]:
+def _entries(parts: Mapping[str, Schema]) -> Iterable[Schema]:
     """Yield one schema per registry method, and one for external classes."""
     own = {
         "label": {"type": "string", "description": "name of the entry in results and reports"},
-        "published": {"enum": sorted(names.published), "description": "column of the papers' tables"},
+        "published": {"enum": sorted(catalogue.known("published")), "description": "column of the papers' tables"},
     }
     kinds = parts["recalibrate"]["properties"]
     own["recalibrate"] = {"anyOf": [kinds["method"], parts["recalibrate"]]}
-    common = {key: {"type": "boolean", "default": value} for key, value in names.common.items()}
-    for name in sorted(names.methods):
+    common = {key: {"type": "boolean", "default": value} for key, value in catalogue.COMMON_OPTIONS.items()}
+    for name in sorted(catalogue.known("methods")):
         options = parts[f"method {name}"].get("properties", {}) | common
         tune = _with(parts["tune"], space={"type": "object", "propertyNames": {"enum": sorted(options)}})
         yield {

@@ -10,7 +10,6 @@ import pytest
 
 from ep_bench import adapters
 from ep_bench.adapters import targets
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
@@ -23,7 +22,7 @@ def read(tmp_path: Path, use: str):
     (tmp_path / "s.yaml").write_text(
         f'study: s\ndatasets: [cubic]\nsplits: {{scheme: standard, count: 1}}\nmethods: [{{use: "{use}"}}]\n'
     )
-    return read_study(tmp_path / "s.yaml", InstalledCatalogue())
+    return read_study(tmp_path / "s.yaml")
 
 
 def test_a_class_without_fit_is_refused(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ STEPS = """    steps:
 def of_pipeline(tmp_path: Path, *more: str):
     head = 'study: s\ndatasets: [yacht]\nmethods:\n  - use: "sklearn.pipeline:Pipeline"\n    label: a\n'
     (tmp_path / "s.yaml").write_text(head + STEPS + "".join(f"    {line}\n" for line in more))
-    return read_study(tmp_path / "s.yaml", InstalledCatalogue())
+    return read_study(tmp_path / "s.yaml")
 
 
 def test_options_of_the_steps_of_a_pipeline_are_set_and_searched(tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_a_required_option_is_given_by_the_entry_or_its_search(tmp_path: Path) -
     def study(entry: str) -> None:
         head = "study: s\ndatasets: [cubic]\nmethods:\n  - {use: './mine.py:"
         (tmp_path / "s.yaml").write_text(f"{head}{entry}}}\n")
-        read_study(tmp_path / "s.yaml", InstalledCatalogue())
+        read_study(tmp_path / "s.yaml")
 
     with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.alpha: \./mine\.py:Needs requires this option"):
         study("Needs'")

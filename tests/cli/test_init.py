@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import parse_study
 from ep_bench.spec.first_study import first_study, study_name
 from tests.commands import ep_bench
@@ -66,7 +65,7 @@ def test_the_study_has_the_name_of_its_file(file: str, name: str) -> None:
     """Two studies with one name would use one results folder."""
     text = first_study(file)
     assert study_name(file) == name
-    assert parse_study(text, Path(file), InstalledCatalogue()).name == name
+    assert parse_study(text, Path(file)).name == name
     assert f"check results/{name}\n" in text
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -40,5 +39,5 @@ def cell_row(folder: Path, entry: str) -> dict[str, Any]:
     """Return the row of a cell of a study with this method entry."""
     sizes = "datasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
     (folder / "s.yaml").write_text(f"study: s\n{sizes}methods: [{{{entry}}}]\n")
-    (cell,) = make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "r").cells
+    (cell,) = make_plan(read_study(folder / "s.yaml"), folder / "r").cells
     return run_cell(cell.job).row

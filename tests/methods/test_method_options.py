@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import methods
-from ep_bench.catalogue import InstalledCatalogue
+from ep_bench import catalogue, methods
 from ep_bench.estimator import parse_options
 from ep_bench.options import factors
 
@@ -55,7 +54,7 @@ def test_a_value_out_of_range_is_refused_in_one_line_that_begins_with_its_option
 ) -> None:
     with pytest.raises(ValueError, match=rf"^options of {name}: {option}.*; found .*$"):
         parse_options(methods.get(name), {option: value})
-    (problem,) = InstalledCatalogue().check_options(name, {option: value}, Path())
+    (problem,) = catalogue.check_options(name, {option: value}, Path())
     assert problem.path[0] == option
 
 
@@ -104,7 +103,7 @@ def test_options_that_exclude_each_other_are_refused_in_one_line(
 ) -> None:
     with pytest.raises(ValueError, match=f"^options of {name}: .*{words.removesuffix('$')}.*$"):
         parse_options(methods.get(name), options)
-    (problem,) = InstalledCatalogue().check_options(name, options, Path())
+    (problem,) = catalogue.check_options(name, options, Path())
     assert re.search(words, problem.problem)
 
 
@@ -120,7 +119,7 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "options"), ALLOWED)
 def test_the_same_options_are_allowed_where_they_have_an_effect(name: str, options: dict[str, Any]) -> None:
-    assert InstalledCatalogue().check_options(name, options, Path()) == []
+    assert catalogue.check_options(name, options, Path()) == []
     config(name, options)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ep_bench import data
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import row_scores, store
 from ep_bench.runner.plan import make_plan
@@ -32,7 +31,7 @@ methods:
 def run(folder: Path, text: str) -> Path:
     file = folder / "s.yaml"
     file.write_text(text)
-    plan = make_plan(read_study(file, InstalledCatalogue()), folder / "results")
+    plan = make_plan(read_study(file), folder / "results")
     run_plan(plan, RunOptions(quiet=True))
     return plan.folder
 
@@ -56,7 +55,7 @@ def test_the_means_over_test_points_are_the_scores_of_the_cell(finished: Path) -
 
 def test_scores_are_in_the_order_of_the_split(finished: Path) -> None:
     study = store.read_study(finished)
-    scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml", InstalledCatalogue()).splits)
+    scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml").splits)
     toy = data.load_dataset("cubic")
     for row in study.rows:
         if row["method"] == "constant":

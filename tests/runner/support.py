@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 
 from ep_bench import data
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
@@ -228,7 +227,7 @@ SECONDS = "97.34"
 def plan_of(folder: Path, text: str) -> Any:
     """Write a study and return its plan; its results are in the folder ``results``."""
     (folder / "study.yaml").write_text(text)
-    return make_plan(read_study(folder / "study.yaml", InstalledCatalogue()), folder / "results")
+    return make_plan(read_study(folder / "study.yaml"), folder / "results")
 
 
 def jobs_of(folder: Path, text: str) -> list[Job]:

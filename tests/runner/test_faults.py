@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
@@ -203,7 +202,7 @@ def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pyte
             raise KeyboardInterrupt
 
     monkeypatch.setattr(store, "write_record", write_then_interrupt)
-    plan = make_plan(read_study(study, InstalledCatalogue()), study.parent / "results")
+    plan = make_plan(read_study(study), study.parent / "results")
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan, RunOptions(quiet=True))
     assert {row["cell"] for row in store.read_rows(plan.folder / "results.csv")} == store.stamps(plan.folder).keys()
@@ -211,7 +210,7 @@ def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pyte
 
 def test_results_are_written_while_cells_are_running(study: Path, finished: Path, tmp_path: Path) -> None:
     """A cell file that appears, from this run or from another one, is in the table and the lock file soon after."""
-    plan = make_plan(read_study(study, InstalledCatalogue()), tmp_path / "results")
+    plan = make_plan(read_study(study), tmp_path / "results")
     store.write_lock(plan.folder, plan.lock())
     (plan.folder / "cells").mkdir()
     with PeriodicExport(plan, interval=0.01):

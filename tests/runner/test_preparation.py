@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ep_bench import data, tuning
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import Plan, make_plan
@@ -61,7 +60,7 @@ def plan_of(folder: Path, choices: str = CHOICES, method: str = '"./rec.py:Recor
         f"study: s\ndatasets: [{{name: mine, csv: mine.csv, target: y, {choices}}}]\n"
         f"splits: {{scheme: holdout, test_rows: 8}}\nmethods: [{{use: {method}, label: A{more}}}]\n"
     )
-    plan = make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "results")
+    plan = make_plan(read_study(folder / "s.yaml"), folder / "results")
     assert isinstance(plan, Plan)
     return plan
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from ep_bench import load_results
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
 from ep_bench.results.files import sole_writer
@@ -50,7 +49,7 @@ def run(folder: Path, text: str, *words: str) -> str:
 
 
 def read_plan(folder: Path, name: str = "second") -> BasePlan:
-    return make_plan(read_study(folder / f"{name}.yaml", InstalledCatalogue()), folder / "results")
+    return make_plan(read_study(folder / f"{name}.yaml"), folder / "results")
 
 
 def plan(folder: Path) -> list[str]:

@@ -12,7 +12,6 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from ep_bench import Estimator, adapters, data, estimator, tuning
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.plan import make_plan
@@ -143,7 +142,7 @@ def test_no_trial_uses_test_points(folder: Path) -> None:
         (place / "own.csv").write_text("a,b,c,y\n" + lines)
         own = "study: s\ndatasets: [{name: own, csv: own.csv, target: y}]\nsplits: {scheme: holdout, test_rows: 10}\n"
         (place / "h.yaml").write_text(f"{own}methods:\n  - {RIDGE}\n")
-        plan = make_plan(read_study(place / "h.yaml", InstalledCatalogue()), folder / "results")
+        plan = make_plan(read_study(place / "h.yaml"), folder / "results")
         records.append(run_cell(plan.cells[0].job))
     clean, altered = records
     assert trials_of(clean) == trials_of(altered)

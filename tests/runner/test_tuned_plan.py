@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
@@ -63,9 +62,7 @@ def test_the_seed_of_a_tuned_cell_depends_on_its_split_only(tmp_path: Path) -> N
 
 
 def test_finished_cells_of_earlier_studies_stay_finished() -> None:
-    plan = make_plan(
-        read_study(ROOT / "configs" / "pbp_2015" / "pbp_table1.yaml", InstalledCatalogue()), ROOT / "results"
-    )
+    plan = make_plan(read_study(ROOT / "configs" / "pbp_2015" / "pbp_table1.yaml"), ROOT / "results")
     assert len(plan.cells) == 165
     assert states(plan) == {"done"}
 

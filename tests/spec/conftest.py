@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ep_bench import catalogue
 from ep_bench.errors import OptionProblem
 from ep_bench.spec import Study, read_study
 
@@ -40,38 +41,46 @@ accept:
 """
 
 
-class Fake:
-    """Two methods with ``hidden`` and ``epochs``, one with a search space.
+def known(what: str) -> tuple[str, ...]:
+    return {
+        "datasets": ("boston", "naval", "kin40k", "protein"), "methods": ("pbp", "dropout"),
+        "experiments": ("cubic_toy",), "published": ("PBP", "Dropout-1"), "sources": ("bui2015", "jylanki2014"),
+    }[what]  # fmt: skip
+
+
+def check_options(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+    assert base.is_absolute()
+    if use.startswith("gone"):
+        return [OptionProblem(("use",), "cannot be imported", use, None, None)]
+    known = ("alpha",) if ":" in use else ("hidden", "epochs")
+    found = [OptionProblem((k,), f"{use} has no such option", None, known, k) for k in options if k not in known]
+    epochs = options.get("epochs", 1)
+    if type(epochs) is not int or epochs < 1:
+        found.append(OptionProblem(("epochs",), "must be a positive whole number", epochs))
+    hidden = options.get("hidden", [1])
+    for i, units in enumerate(hidden if isinstance(hidden, list) else [None]):
+        if type(units) is not int or units < 1:
+            found.append(OptionProblem(("hidden", i), "must be a positive whole number", units))
+    return found
+
+
+def search_space(use: str, base: Path) -> Mapping[str, Any] | None:
+    return {"dropout": {"epochs": {"int": [1, 40]}, "hidden": ([20], [50])}, "p:Wrong": {"alfa": [1, 2]}}.get(use)
+
+
+def check_experiment(name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+    return [OptionProblem((key,), "unknown option", None, ("points",), key) for key in options if key != "points"]
+
+
+@pytest.fixture(autouse=True)
+def _small_catalogue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two methods with ``hidden`` and ``epochs``, one with a search space, for tests that use ``read``.
 
     An external class has ``alpha`` only; targets that start with ``gone`` do not exist.
     """
-
-    datasets = ("boston", "naval", "kin40k", "protein")
-    methods = ("pbp", "dropout")
-    experiments = ("cubic_toy",)
-    published = ("PBP", "Dropout-1")
-    sources = ("bui2015", "jylanki2014")
-
-    def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-        assert base.is_absolute()
-        if use.startswith("gone"):
-            return [OptionProblem(("use",), "cannot be imported", use, None, None)]
-        known = ("alpha",) if ":" in use else ("hidden", "epochs")
-        found = [OptionProblem((k,), f"{use} has no such option", None, known, k) for k in options if k not in known]
-        epochs = options.get("epochs", 1)
-        if type(epochs) is not int or epochs < 1:
-            found.append(OptionProblem(("epochs",), "must be a positive whole number", epochs))
-        hidden = options.get("hidden", [1])
-        for i, units in enumerate(hidden if isinstance(hidden, list) else [None]):
-            if type(units) is not int or units < 1:
-                found.append(OptionProblem(("hidden", i), "must be a positive whole number", units))
-        return found
-
-    def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
-        return {"dropout": {"epochs": {"int": [1, 40]}, "hidden": ([20], [50])}, "p:Wrong": {"alfa": [1, 2]}}.get(use)
-
-    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-        return [OptionProblem((key,), "unknown option", None, ("points",), key) for key in options if key != "points"]
+    if "read" in request.fixturenames:
+        for function in (known, check_options, search_space, check_experiment):
+            monkeypatch.setattr(catalogue, function.__name__, function)
 
 
 @pytest.fixture
@@ -85,7 +94,7 @@ def read(folder: Path) -> Callable[[str | bytes], Study]:
     def read_text(text: str | bytes) -> Study:
         file = folder / "study.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_study(file, Fake())
+        return read_study(file)
 
     return read_text
 

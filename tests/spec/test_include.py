@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import Study, read_study
@@ -39,7 +38,7 @@ def read(folder: Path, whole: str = WHOLE, *, first: str = FIRST, second: str = 
     (folder / "first.yaml").write_text(first)
     (folder / "parts" / "second.yaml").write_text(second)
     (folder / "whole.yaml").write_text(whole)
-    return read_study(folder / "whole.yaml", InstalledCatalogue())
+    return read_study(folder / "whole.yaml")
 
 
 def message(folder: Path, whole: str = WHOLE, **parts: str) -> str:
@@ -205,7 +204,7 @@ def test_cells_are_those_of_the_included_studies(tmp_path: Path) -> None:
     whole = {planned.job.cell.key for planned in make_plan(read(tmp_path), tmp_path / "results").cells}
     for name, text in (("first.yaml", first), ("parts/second.yaml", second)):
         (tmp_path / name).write_text(text)
-        part = make_plan(read_study(tmp_path / name, InstalledCatalogue()), tmp_path / "results")
+        part = make_plan(read_study(tmp_path / name), tmp_path / "results")
         assert {planned.job.cell.key for planned in part.cells} <= whole
 
 
@@ -219,7 +218,7 @@ def test_a_method_in_a_file_next_to_the_included_study(tmp_path: Path) -> None:
 
 
 def test_the_shipped_suite_has_the_nine_sets_of_the_papers() -> None:
-    study = read_study("suite", InstalledCatalogue())
+    study = read_study("suite")
     assert {ref.name for ref in study.datasets} == {
         "boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht"
     }  # fmt: skip

@@ -17,13 +17,12 @@ def init(file: Path, method: str | None) -> int:
     The study has the name of the file, and its results are in a folder of this name. It runs as it is, in less than a
     minute. An existing file is not replaced.
     """
-    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.errors import UserError
     from ep_bench.spec import parse_study
     from ep_bench.spec.first_study import first_study
 
     text = first_study(str(file), method)
-    parse_study(text, file, InstalledCatalogue())
+    parse_study(text, file)
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
@@ -43,10 +42,9 @@ def schema(out: Path | None) -> int:
     """
     import json
 
-    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.spec.schema import study_schema
 
-    text = json.dumps(study_schema(InstalledCatalogue().schema_names()), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(study_schema(), indent=1, sort_keys=True) + "\n"
     if out is None:
         click.echo(text, nl=False)
     else:

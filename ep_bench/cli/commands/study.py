@@ -84,11 +84,10 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
 
 def _make_plan(study: str, results: Path, select: Sequence[str]) -> BasePlan:
     """Return the plan of the selected cells, and print the warnings about the study."""
-    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
 
-    plan = make_plan(read_study(study, InstalledCatalogue()), results)
+    plan = make_plan(read_study(study), results)
     plan = plan.select(select) if select else plan
     echo(plan.warnings(), err=True)
     return plan
