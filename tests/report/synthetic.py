@@ -45,7 +45,6 @@ def make_study(
     *,
     seed: int = 0,
     change: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda row: row,
-    traces: bool = False,
     lock: dict[str, Any] | None = None,
 ) -> Path:
     """Write a study's folder. ``change`` alters a row, or returns None for an unfinished cell."""
@@ -71,8 +70,6 @@ def make_study(
         if "error_rate" in row and row["dataset"] in whole["datasets"]:
             whole["datasets"][row["dataset"]]["task"] = "classification"
     store.write_lock(folder, whole | lock_entries(store.read_rows(folder / store.RESULTS), whole["environment"]))
-    if traces:
-        write_records(folder, rows)
     return folder
 
 
@@ -111,10 +108,3 @@ def lock_entries(rows: Sequence[dict[str, Any]], environment: dict[str, Any]) ->
     for row in rows:
         finished.add(Record(row, {"method": row["method"]}, environment))
     return finished.lock_entries(finished.rows.keys())
-
-
-def write_records(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    curve = [float(v) for v in np.exp(-np.arange(40) / 10.0)]
-    for row in rows:
-        store.write_record(folder, Record(row=row, factors={}, trace={"rmse": curve}))
-    complete(folder)
