@@ -49,7 +49,7 @@ def held_out_parts(n: int, fraction: float, seed: int, cross: bool | None = None
 class RecalibratedModel:
     """One or several models of a method, and what recalibrates their predictions.
 
-    Notes on a fit, such as the chains of a sampler, are those of the first model.
+    Trace and diagnostics are those of the first model.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class RecalibratedModel:
         return self._kind.recalibrate([model.predict_dist(X) for model in self.models_], self.evidences_)
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"trace_", "chains_", "diagnostics_", "criterion_", "start_evidences_", "diagnose"}:
+        if name in {"trace_", "diagnostics_", "diagnose"}:
             return getattr(self.models_[0], name)
         raise AttributeError(f"a recalibrated model has no attribute {name!r}")
 

@@ -134,7 +134,7 @@ class Predicted(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Notes on chains and diagnostics, and whether the fit met its criterion of convergence, None without one."""
+    """The note of diagnostics, and whether the fit met its criterion of convergence, None without one."""
 
     notes: dict[str, Any]
     converged: bool | None

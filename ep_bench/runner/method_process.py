@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import Parameter
 from pathlib import Path
@@ -34,7 +35,6 @@ from ep_bench.processes.fork_server import convergence_warnings
 from ep_bench.processes.tree import own_cpu_seconds, peak_megabytes
 from ep_bench.recalibration import RecalibratedModel
 from ep_bench.results.provenance import environment
-from ep_bench.runner import fit_notes
 from ep_bench.runner.jobs import (
     Evaluation,
     Fitted,
@@ -49,6 +49,7 @@ from ep_bench.runner.jobs import (
 )
 from ep_bench.types import Array, Task
 
+DIAGNOSED = 1000  # largest number of test points whose predictions are diagnosed
 _PLAIN = (Predictive, QuantilePrediction, PointPrediction, ClassProbabilities, ClassLabels)
 
 
@@ -141,12 +142,35 @@ class CellMethod:
 
     def summary(self, X: Array) -> Summary:
         """Return what the model states of its fit, for test inputs X (n, d)."""
-        found = fit_notes.of(self._model, X) | ({} if self._is_class else fit_notes.of_fit(self._model))
-        return Summary(found, self._model.converged_)
+        return Summary(diagnostics(self._model, X), self._model.converged_)
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of this process and its descendants so far."""
         return own_cpu_seconds()
+
+
+def diagnostics(model: Any, test: Array) -> dict[str, Any]:
+    """Return the note ``diagnostics`` of a fitted model that has an attribute of this name, numbers by name.
+
+    What is no number, or not finite, becomes None. If the model can diagnose predictions, this is done for at most
+    DIAGNOSED evenly spaced test points of ``test`` (n, d).
+    """
+    found = getattr(model, "diagnostics_", None)
+    if not isinstance(found, Mapping) or not found:
+        return {}
+    numbers = {str(name): _number(value) for name, value in found.items()}
+    if hasattr(model, "diagnose"):
+        chosen = np.round(np.linspace(0, len(test) - 1, min(len(test), DIAGNOSED))).astype(np.int64)
+        numbers |= {name: _number(value) for name, value in model.diagnose(test[chosen], "test_rows").items()}
+    return {"diagnostics": numbers}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except Exception:  # noqa: BLE001 attributes of external methods may have any content; scores do not depend on it
+        return None
+    return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
 class RecordedMethod:

@@ -128,20 +128,6 @@ class Runaway(ConstantRegressor):
         open(MARK, "w").close()
         time.sleep(99)
 
-class Grouped(ConstantRegressor):
-    """Starts a process and never returns."""
-    def fit(self, X, y):
-        import subprocess
-        subprocess.Popen(["sleep", SECONDS])
-        open(MARK, "w").close()
-        time.sleep(99)
-
-class ExitsWithChild(ConstantRegressor):
-    def fit(self, X, y):
-        import subprocess
-        subprocess.Popen(["sleep", "97.35"])
-        os._exit(7)
-
 class Shares(ConstantRegressor):
     """An array that four forks read: 200 MB in total, although each process counts it as resident."""
     def fit(self, X, y):

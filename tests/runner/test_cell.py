@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from ep_bench.results import store
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
-from ep_bench.runner.fit_notes import of_fit
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS
@@ -246,9 +243,3 @@ def test_a_method_that_refuses_the_warm_up_data(tmp_path: Path) -> None:
     row = run_cell(one).row
     assert (row["status"], row["reason"]) == ("ok", "")
     assert np.isfinite([row["ll"], row["train_ll"]]).all()
-
-
-def test_the_notes_have_the_criterion_and_the_evidences_of_several_starts():
-    model = SimpleNamespace(criterion_="evidence", start_evidences_=(-3.5, -math.inf))
-    assert of_fit(model) == {"criterion": "evidence", "start_evidences": [-3.5, None]}
-    assert of_fit(SimpleNamespace(criterion_="", start_evidences_=(-3.5,))) == of_fit(object()) == {}

@@ -10,7 +10,7 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.results import curves, store
-from ep_bench.runner import fit_notes
+from ep_bench.runner import method_process
 from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.types import MEASURED_COLUMNS
@@ -28,7 +28,7 @@ def jobs_of(folder: Path, method: str) -> list[Job]:
 
 
 def kept(**found: object) -> dict[str, object]:
-    return fit_notes.of(SimpleNamespace(**found), np.zeros((2, 1)))
+    return method_process.diagnostics(SimpleNamespace(**found), np.zeros((2, 1)))
 
 
 def test_a_cell_keeps_diagnostics(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_cell_keeps_diagnostics(tmp_path: Path) -> None:
 def test_scores_do_not_depend_on_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "walk")[0]
     whole = run_cell(job)
-    monkeypatch.setattr(fit_notes, "of", lambda *_: {})
+    monkeypatch.setattr(method_process, "diagnostics", lambda *_: {})
     plain = run_cell(job)
     assert "diagnostics" in whole.notes
     assert "diagnostics" not in plain.notes

@@ -17,7 +17,7 @@ from ep_bench.processes.tree import memory_below
 from ep_bench.processes.warm_server import ServerLostError, WarmServer, ending, module_path
 from ep_bench.runner import supervisor
 from ep_bench.types import Record
-from tests.runner.support import becomes_true, children, command_of, job, running, write_methods
+from tests.runner.support import becomes_true, command_of, job, running, write_methods
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 
@@ -119,24 +119,6 @@ def test_a_time_out_kills_other_sessions_and_orphans(bad: Path) -> None:
     assert not running("sleep", "97.33")
 
 
-def test_a_process_that_exits_ends_its_group(bad: Path) -> None:
-    assert "exit code 7" in run("ExitsWithChild", bad).row["reason"]
-    assert becomes_true(lambda: not running("sleep", "97.35"))
-
-
-def test_a_killed_run_of_one_job_leaves_no_processes(bad: Path) -> None:
-    script = f"""
-from tests.runner.support import job
-from ep_bench.runner.pool import run_jobs
-list(run_jobs([job("Grouped", base={str(bad)!r})], n_jobs=1))
-"""
-    command = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-    assert becomes_true(lambda: running("sleep", "97.34"))
-    command.send_signal(signal.SIGKILL)
-    command.wait()
-    assert becomes_true(lambda: not running("sleep", "97.34"))
-
-
 def test_shared_memory_counts_once(bad: Path) -> None:
     assert status(run("Shares", bad, memory_gb=0.7)) == ("ok", "")
 
@@ -169,13 +151,6 @@ def test_a_server_that_cannot_prepare_says_why() -> None:
         server.start(ChildRequest("tests.runner.support:job"))
     assert not server.alive
     server.stop()
-
-
-def test_a_killed_server_is_not_used_again(bad: Path) -> None:
-    first = run("ConstantRegressor", bad)
-    server = next(pid for pid in children(os.getpid()) if b"fork_server" in command_of(pid))
-    os.kill(server, signal.SIGKILL)
-    assert run("ConstantRegressor", bad).row["rmse"] == first.row["rmse"]
 
 
 def test_worker_processes_find_modules_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
