@@ -225,16 +225,19 @@ class TestNetworks:
         state, trace = fitted(wave(200), hidden=(20,), hessian=form)
         assert np.sqrt(state.noise_variance) == pytest.approx(0.1, rel=0.25)
         assert 5 < state.well_determined < 45
-        assert trace["log_evidence"][-1] == state.log_evidence
+        assert max(trace["log_evidence"]) == state.log_evidence
         assert len({len(values) for values in trace.values()}) == 1
 
     def test_a_fixed_point_of_the_evidence(self):
-        """After a fit, the derivatives of the evidence by the log precisions, at fixed weights, are 0."""
+        """If the best update is the last, the evidence at fixed weights is stationary in the log precisions.
+
+        Tanh units have no kinks at which the mode, and with it the evidence, changes from one search to the next.
+        """
         rows = wave()
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
-            state, _ = fitted(rows, hidden=(4,), updates=300, steps=1000)
-        problem, h = mode_search.ModeProblem(rows.X, rows.y, state.layers), 1e-3
+            state, _ = fitted(rows, hidden=(4,), activation="tanh", updates=300, steps=1000)
+        problem, h = mode_search.ModeProblem(rows.X, rows.y, state.layers, state.kind), 1e-3
         at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])
 
         def log_evidence(point):

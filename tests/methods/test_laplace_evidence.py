@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ep_bench.methods.laplace import evidence, mode_search
 from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case
@@ -55,6 +56,20 @@ def test_the_log_joint_density_is_that_of_all_weights(form, hidden):
     f = plain.outputs(case.X, case.w, case.sizes)
     expected = plain.log_normal(case.y, f, 1 / BETA).sum() + plain.log_normal(case.w, 0, 1 / case.prior).sum()
     assert found.log_joint == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("hidden", SHAPES)
+def test_the_evidence_away_from_a_mode_is_a_lower_bound_of_that_of_the_linearised_network(hidden):
+    """The difference is g'A^-1 g / 2 at the gradient g of M. The weights of the case are no mode."""
+    case = Case(hidden, 17)
+    J, residuals = case.jacobian(), case.y - case.outputs()
+    found = evidence.approximate(problem_of(case), case.w, evidence.Precisions(case.alpha, BETA), "full")
+    covariance = J @ np.diag(1 / case.prior) @ J.T + np.eye(len(case.y)) / BETA
+    linearised = stats.multivariate_normal(cov=covariance).logpdf(residuals + J @ case.w)
+    gradient = case.prior * case.w - BETA * J.T @ residuals
+    missing = gradient @ case.covariance("full") @ gradient / 2
+    assert missing > 1.0
+    assert found.log_evidence + missing == pytest.approx(linearised, rel=1e-9)
 
 
 class TestMoreWeightsThanDataPoints:

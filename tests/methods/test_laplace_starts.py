@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ep_bench.methods.laplace import STARTS, WEAK_START, Config, evidence, fit
-from ep_bench.methods.laplace.evidence import FINALISTS, SCREENING, Precisions, UpdateSettings, best_of, maximise
+from ep_bench.methods.laplace.evidence import PATIENCE, Precisions, UpdateSettings, best_of, maximise
 from ep_bench.methods.laplace.mode_search import ModeProblem
 from ep_bench.models import mlp
 from tests.methods.support import wave
@@ -41,23 +41,51 @@ def starts_of(problem, count=4):
     ]
 
 
-def test_the_best_screened_starts_continue_and_the_highest_evidence_is_kept(problem):
+def test_all_starts_are_compared_and_the_highest_evidence_is_kept(problem):
     found, evidences = best_of(problem, starts_of(problem, 5), SETTINGS)
-    screening = SETTINGS._replace(updates=SCREENING)
-    screened = [maximise(problem, w, precisions, screening) for w, precisions in starts_of(problem, 5)]
-    assert evidences == [each.approximation.log_evidence for each in screened]
-    assert len(set(evidences)) > FINALISTS  # the strongest priors collapse
-    left = SETTINGS._replace(updates=SETTINGS.updates - SCREENING)
-    finished = {
-        place: maximise(problem, each.weights, each.precisions, left)
-        for place in np.argsort(evidences)[-FINALISTS:]
-        for each in [screened[place].approximation]
-    }
-    best = max(finished, key=lambda place: finished[place].approximation.log_evidence)
-    assert found.approximation.log_evidence == finished[best].approximation.log_evidence
-    whole = screened[best].trace["log_evidence"] + finished[best].trace["log_evidence"][1:]
-    assert found.trace["log_evidence"] == whole
+    fits = [maximise(problem, w, precisions, SETTINGS) for w, precisions in starts_of(problem, 5)]
+    assert evidences == [each.approximation.log_evidence for each in fits]
+    best = max(fits, key=lambda fit: fit.approximation.log_evidence)
+    assert found.approximation.log_evidence == best.approximation.log_evidence
+    assert found.trace == best.trace
     assert len({len(values) for values in found.trace.values()}) == 1
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_update_of_the_highest_evidence_is_returned(activation):
+    state, trace = fitted(activation=activation, steps=20)
+    assert state.log_evidence == max(trace["log_evidence"])
+    best = int(np.argmax(trace["log_evidence"]))
+    assert state.noise_variance == pytest.approx(trace["noise_deviation"][best] ** 2)
+    assert len(trace["log_evidence"]) <= best + 1 + PATIENCE
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("hessian", ["full", "diag", "kron", "last"])
+def test_the_evidence_is_monotone_in_updates_and_starts(activation, hessian):
+    """Short searches (20 steps) leave the mode unfinished, so that the evidence of single updates falls too."""
+    for name, counts in {"updates": (1, 2, 4, 8, 16), "starts": (1, 2, 4, 8, 10)}.items():
+        options = {"updates": 8, "starts": 3, "activation": activation, "hessian": hessian, "steps": 20}
+        evidences = [fitted(**options | {name: count})[0].log_evidence for count in counts]
+        assert evidences == sorted(evidences)
+
+
+def test_an_update_that_fails_does_not_discard_the_earlier_ones(problem, monkeypatch):
+    """Otherwise a larger number of updates could lower the evidence."""
+    start = starts_of(problem, 1)[0]
+    before = maximise(problem, *start, SETTINGS._replace(updates=2))
+    calls, real = [], evidence.approximate
+
+    def fourth_fails(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise FloatingPointError("not finite")
+        return real(*arguments)
+
+    monkeypatch.setattr(evidence, "approximate", fourth_fails)
+    found = maximise(problem, *start, SETTINGS)
+    assert found.approximation.log_evidence == before.approximation.log_evidence
+    assert found.unfinished == "update 3 failed: not finite"
 
 
 def test_a_single_start_has_all_its_updates_at_once(problem):
@@ -73,12 +101,13 @@ def test_without_starts_there_is_one_fit_with_a_weak_prior(problem):
     state, trace = fitted(starts=0)
     w = mlp.initial_weights(problem.layers, np.random.default_rng(1))
     prior, noise = WEAK_START
-    whole = maximise(problem, w, Precisions(np.full(2, prior), noise), SETTINGS._replace(updates=50))
+    whole = maximise(problem, w, Precisions(np.full(2, prior), noise), SETTINGS._replace(updates=50, patience=51))
     assert trace == whole.trace
+    assert len(trace["log_evidence"]) > np.argmax(trace["log_evidence"]) + 1 + PATIENCE  # a fixed point or the limit
     assert np.array_equal(state.weights, whole.approximation.weights)
 
 
-def test_more_starts_do_not_lower_the_screened_evidence():
+def test_the_first_starts_do_not_depend_on_the_number_of_starts():
     few, many = (fitted(starts=count)[0].start_evidences for count in (2, 10))
     assert many[:2] == few
     assert len(many) == 10

@@ -40,3 +40,24 @@ def test_predictions_are_smooth_where_rectified_units_have_kinks():
         deviation = np.sqrt(laplace.predict(state, X, np.random.default_rng(0)).variance())
         jumps[activation] = np.abs(np.diff(deviation)).max() / deviation.mean()
     assert jumps["tanh"] < 0.01 < jumps["relu"]
+
+
+@pytest.mark.parametrize(("function", "chosen"), [(np.abs, "relu"), (lambda x: np.sin(2 * x), "tanh")])
+def test_the_activation_of_the_higher_evidence_is_kept(function, chosen):
+    """The fit is that of the activation alone, with the same initial weights."""
+    X = np.linspace(-2, 2, 60)[:, None]
+    rows = Rows(X, function(X[:, 0]) + 0.05 * np.random.default_rng(0).normal(size=60))
+    either, relu, tanh = (
+        fitted(rows, starts=3, hidden=(8,), activation=name)[0] for name in ("evidence", "relu", "tanh")
+    )
+    assert either.start_evidences == relu.start_evidences + tanh.start_evidences
+    better = {"relu": relu, "tanh": tanh}[chosen]
+    assert either.log_evidence == better.log_evidence == max(either.start_evidences)
+    assert either.kind == better.kind
+    assert np.array_equal(either.weights, better.weights)
+
+
+def test_the_linear_model_has_no_activation_to_choose():
+    rows = wave(n=30)
+    either, linear = (fitted(rows, hidden=(), activation=name)[0] for name in ("evidence", "relu"))
+    assert either.start_evidences == linear.start_evidences

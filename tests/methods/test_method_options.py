@@ -195,7 +195,6 @@ VERSIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"schedule": "constant", "start": "random", "steps": 6000, "learning_rate": 0.005}, "1"), ({}, "2"),
         ({"schedule": "constant"}, "2"), ({"start": "random"}, "2"),
     ],
-    "laplace": [({"starts": 0}, "1"), ({}, "2")],
     "vi": [({}, "1"), ({"noise": "heteroscedastic"}, "1"), ({"prior": "empirical"}, "2")],
 }  # fmt: skip
 

@@ -11,6 +11,13 @@ At the most probable weights w,
     alpha, beta    prior precisions by layer (L,), noise precision
     A              precision of the posterior (``curvature``)
 
+The updates are not monotone in the evidence of a network: a later search can end at weights of much lower evidence.
+Therefore the update of the highest evidence is returned. Each of several starts ends when PATIENCE updates have not
+raised its evidence; a single start continues to a fixed point.
+If a search ended at its limit of steps, the gradient g of M is not 0 at its weights. The log evidence is then, for the
+full form, that of the network linearised at the weights without the term g' A^-1 g / 2: a lower bound.
+At fixed precisions, and for the linear model, the last update is returned: it is the mode.
+
 The prior of weights that A does not cover enters neither the evidence nor gamma. A search for the most probable
 weights follows each update. The gammas of the diagonal and the Kronecker-factored form can exceed N (the diagonal gamma
 is never below the full one). The update of beta is then not positive, and the update of the EM algorithm replaces it:
@@ -34,8 +41,7 @@ from ep_bench.types import Array
 TOLERANCE = 1e-3  # the updates of a network end at a smaller change of every log precision
 TOLERANCE_LINEAR = 1e-9  # the same for the linear model, whose curvature does not depend on the weights
 PRECISIONS = (1e-8, 1e8)  # limits of an update, standardised units; a warning states which precision reached one
-SCREENING = 3  # updates of each of several starts, which rank them
-FINALISTS = 3  # best starts that continue to their fixed points
+PATIENCE = 3  # updates of a network without a higher evidence, after which one of several starts ends
 COLLAPSED = ": the network has collapsed to a constant; its predictive standard deviation is that of the noise"
 
 
@@ -48,6 +54,12 @@ class UpdateSettings(NamedTuple):
     fixed_noise: bool
     updates: int
     steps: int  # maximum per search for the most probable weights
+    patience: int = PATIENCE  # updates of a network without a higher evidence, after which the updates end
+
+    @property
+    def fixed(self) -> bool:
+        """Whether both precisions are fixed."""
+        return self.fixed_prior and self.fixed_noise
 
 
 class Precisions(NamedTuple):
@@ -93,45 +105,53 @@ def approximate(problem: ModeProblem, w: Array, precisions: Precisions, form: Fo
 
 
 class EvidenceFit(NamedTuple):
-    """The last posterior, the trace, and why the updates ended before a fixed point (empty if they did not)."""
+    """The returned posterior, the trace of all updates, and why the updates were unfinished, or an empty text."""
 
     approximation: LaplaceApproximation
     trace: dict[str, list[float]]
     unfinished: str
 
 
-def maximise(
-    problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings, earlier: int = 0
-) -> EvidenceFit:
+def maximise(problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings) -> EvidenceFit:
     """Alternate between searches for the most probable weights, starting at w (P,), and updates of the precisions.
 
-    ``earlier`` is the number of updates before this call, for messages. Raises FloatingPointError if a number is not
-    finite.
+    Returns the update of the highest evidence. Raises FloatingPointError if a number of the first update is not finite,
+    or one of any update at fixed precisions.
     """
     trace: dict[str, list[float]] = {}
-    tolerance = TOLERANCE if len(problem.layers) > 1 else TOLERANCE_LINEAR
+    network = len(problem.layers) > 1
+    tolerance = TOLERANCE if network else TOLERANCE_LINEAR
+    by_evidence = network and not settings.fixed
+    kept: LaplaceApproximation | None = None
     for update in range(settings.updates + 1):
-        optimum = most_probable(
-            problem, w, spread_over(problem.layers, precisions.alpha), precisions.beta, settings.steps
-        )
-        w = optimum.weights
-        found = approximate(problem, w, precisions, settings.form)
+        alphas = spread_over(problem.layers, precisions.alpha)
+        try:
+            optimum = most_probable(problem, w, alphas, precisions.beta, settings.steps)
+            found = approximate(problem, optimum.weights, precisions, settings.form)
+        except FloatingPointError as error:
+            if kept is None or not by_evidence:
+                raise
+            return EvidenceFit(kept, trace, f"update {update} failed: {error}")
+        w = found.weights
         _append_trace(trace, found, problem, settings)
+        if kept is None or not by_evidence or found.log_evidence > kept.log_evidence:
+            kept, best_update = found, update
         proposed = updated(found, problem, settings)
-        change = max(
-            float(np.abs(np.log(proposed.alpha / precisions.alpha)).max()),
-            abs(math.log(proposed.beta / precisions.beta)),
-        )
-        if change <= tolerance and optimum.converged:
-            return EvidenceFit(found, trace, _at_limit(proposed, settings))
+        at_fixed_point = optimum.converged and _change(precisions, proposed) <= tolerance
+        if at_fixed_point or update - best_update >= settings.patience:
+            return EvidenceFit(kept, trace, _at_limit(kept.precisions, settings))
         if update < settings.updates:
             precisions = proposed
-    return EvidenceFit(
-        found,
-        trace,
-        _at_limit(precisions, settings)
-        or _remaining_change(precisions, proposed, settings, earlier + settings.updates, exhausted=optimum.exhausted),
+    best = kept or found
+    unfinished = _at_limit(best.precisions, settings) or _remaining_change(
+        precisions, proposed, settings, exhausted=optimum.exhausted
     )
+    return EvidenceFit(best, trace, unfinished)
+
+
+def _change(old: Precisions, new: Precisions) -> float:
+    """Return the largest absolute change of a log precision."""
+    return max(float(np.abs(np.log(new.alpha / old.alpha)).max()), abs(math.log(new.beta / old.beta)))
 
 
 def best_of(
@@ -139,49 +159,24 @@ def best_of(
 ) -> tuple[EvidenceFit, list[float]]:
     """Return the fit of the highest evidence from several starts (weights (P,), precisions), and all evidences.
 
-    Each start has SCREENING updates, and the FINALISTS of the highest log evidence continue. The evidence of a start
-    whose numbers are not finite is -inf. A single start has all updates at once.
-
-    Raises FloatingPointError if the numbers of all starts, or of all finalists, are not finite.
+    The evidence of a start whose numbers are not finite is -inf. Raises FloatingPointError if those of all starts are
+    not finite.
     """
-    if len(starts) == 1:
-        only = maximise(problem, *starts[0], settings)
-        return only, [only.approximation.log_evidence]
-    screening = settings._replace(updates=min(SCREENING, settings.updates))
-    screened = [_attempt(problem, w, precisions, screening) for w, precisions in starts]
-    ranked = sorted(screened, key=_evidence_or_worst, reverse=True)
-    finalists = [fit for fit in ranked[:FINALISTS] if isinstance(fit, EvidenceFit)]
-    finished = [_continued(problem, fit, settings, screening.updates) for fit in finalists]
-    best = max(finished or ranked, key=_evidence_or_worst)
-    if isinstance(best, FloatingPointError):
-        raise best
-    return best, [_evidence_or_worst(fit) for fit in screened]
-
-
-def _attempt(
-    problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings, earlier: int = 0
-) -> EvidenceFit | FloatingPointError:
-    """Return the result of ``maximise``, or its error if a number is not finite."""
-    try:
-        return maximise(problem, w, precisions, settings, earlier)
-    except FloatingPointError as error:
-        return error
-
-
-def _continued(
-    problem: ModeProblem, fit: EvidenceFit, settings: UpdateSettings, done: int
-) -> EvidenceFit | FloatingPointError:
-    """Return a fit after its remaining updates, with the whole trace; ``done`` updates have been made."""
-    last, left = fit.approximation, settings._replace(updates=settings.updates - done)
-    rest = _attempt(problem, last.weights, last.precisions, left, done)
-    if isinstance(rest, FloatingPointError):
-        return rest
-    return rest._replace(trace={name: values + rest.trace[name][1:] for name, values in fit.trace.items()})
-
-
-def _evidence_or_worst(fit: EvidenceFit | FloatingPointError) -> float:
-    """Return the log evidence of a fit, -inf for an error."""
-    return fit.approximation.log_evidence if isinstance(fit, EvidenceFit) else -math.inf
+    best: EvidenceFit | None = None
+    evidences: list[float] = []
+    for w, precisions in starts:
+        try:
+            fit = maximise(problem, w, precisions, settings)
+        except FloatingPointError as error:
+            evidences.append(-math.inf)
+            failure = error
+            continue
+        evidences.append(fit.approximation.log_evidence)
+        if best is None or evidences[-1] > best.approximation.log_evidence:
+            best = fit
+    if best is None:
+        raise failure
+    return best, evidences
 
 
 def updated(found: LaplaceApproximation, problem: ModeProblem, settings: UpdateSettings) -> Precisions:
@@ -228,7 +223,7 @@ def _at_limit(precisions: Precisions, settings: UpdateSettings) -> str:
 
 
 def _remaining_change(
-    precisions: Precisions, proposed: Precisions, settings: UpdateSettings, updates: int, *, exhausted: bool
+    precisions: Precisions, proposed: Precisions, settings: UpdateSettings, *, exhausted: bool
 ) -> str:
     """Return how much one more update would change the precisions, or an empty string if the change is negligible."""
     many = len(precisions.alpha) > 1 and not settings.shared
@@ -243,7 +238,7 @@ def _remaining_change(
     ]
     parts = []
     if changes:
-        moved = f"after {updates} updates, one more would change {' and '.join(changes)}"
+        moved = f"after {settings.updates} updates, one more would change {' and '.join(changes)}"
         parts.append(f"{moved}, over the tolerance of {TOLERANCE:g}: raise updates")
     if exhausted:
         parts.append(
