@@ -1,6 +1,7 @@
 """Covariances from the options of a study: a name, or a list of covariances under ``sum`` or ``product``.
 
 Names are se, matern32, matern52, nn, linear and constant. Lists may be nested: {sum: [se, {product: [linear, nn]}]}.
+Some methods also take ``evidence``: the one of ``CANDIDATES`` with the highest evidence.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _SIMPLE: dict[str, Callable[[int, bool], Covariance]] = {
 }
 _COMPOUND: dict[str, type[Sum | Product]] = {"sum": Sum, "product": Product}
 NAMES = ("se", "matern32", "matern52", *_SIMPLE)
+EVIDENCE = "evidence"
+CANDIDATES = ("se", "matern52", "matern32")  # the same hyperparameters
 
 
 def checked(kernel: Any) -> Any:
@@ -44,6 +47,11 @@ def checked(kernel: Any) -> Any:
 
 _SCHEMA = WithJsonSchema({"anyOf": [{"enum": list(NAMES)}, {"type": "object"}]})
 Kernel = Annotated[Any, BeforeValidator(checked), _SCHEMA]
+ChosenKernel = Annotated[
+    Any,
+    BeforeValidator(lambda kernel: kernel if kernel == EVIDENCE else checked(kernel)),
+    WithJsonSchema({"anyOf": [{"enum": [*NAMES, EVIDENCE]}, {"type": "object"}]}),
+]
 
 
 def build(kernel: Any, d: int, ard: bool) -> Covariance:
@@ -52,3 +60,8 @@ def build(kernel: Any, d: int, ard: bool) -> Covariance:
         return _SIMPLE[kernel](d, ard) if kernel in _SIMPLE else Stationary(cast("Kind", kernel), d, ard)
     ((word, parts),) = kernel.items()
     return _COMPOUND[word](tuple(build(part, d, ard) for part in parts))
+
+
+def candidates(kernel: Any, d: int, ard: bool) -> list[Covariance]:
+    """Return the covariances of d inputs between which the evidence decides, only one unless it is ``evidence``."""
+    return [build(each, d, ard) for each in (CANDIDATES if kernel == EVIDENCE else [kernel])]

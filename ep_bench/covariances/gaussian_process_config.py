@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from ep_bench.covariances.from_options import Kernel, build
+from ep_bench.covariances.from_options import EVIDENCE, ChosenKernel, Kernel, candidates
 from ep_bench.covariances.hyperparameters import role
 from ep_bench.covariances.replicates import Duplicates
 from ep_bench.options import NEUTRAL
@@ -88,8 +88,26 @@ class GaussianProcessConfig(BaseModel):
 
     @model_validator(mode="after")
     def _of_the_kernel(self) -> Self:
-        has = {role(name) for name in build(self.kernel, 1, self.ard).names}
+        has = {role(name) for name in candidates(self.kernel, 1, self.ard)[0].names}
         for name in ("lengthscale", "magnitude", "bias_variance", "weight_variance"):
             if getattr(self, name) is not None and name not in has:
                 raise ValueError(f"{name} is not a parameter of this kernel; it has {', '.join(sorted(has))}")
+        return self
+
+
+class ChosenKernelConfig(GaussianProcessConfig):
+    """The same with a covariance that the evidence may choose."""
+
+    kernel: ChosenKernel = Field(
+        "se",
+        description="se, matern32, matern52, nn (Williams 1998), linear, constant, or a list of them under sum or "
+        "product; evidence: se, matern52 or matern32, each learned, the one of the highest marginal posterior density; "
+        "Jylanki et al. (2011), eq. 2: se",
+    )
+
+    @model_validator(mode="after")
+    def _learned_kernel(self) -> Self:
+        values = (self.lengthscale, self.magnitude, self.noise_variance)
+        if self.kernel == EVIDENCE and not (self.optimize and None in values):
+            raise ValueError("kernel: evidence compares kernels with learned hyperparameters; here all are fixed")
         return self

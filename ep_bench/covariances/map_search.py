@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ep_bench.covariances.from_options import build
+from ep_bench.covariances.from_options import candidates
 from ep_bench.covariances.gaussian_process_config import GaussianProcessConfig
 from ep_bench.covariances.hyperparameters import PRIORS, Hyperparameters
 from ep_bench.covariances.protocol import Covariance
@@ -20,7 +20,7 @@ SMALL_NOISE = 1e-6  # noise variance, divided by the variance of the targets, be
 def prepared(
     train: Rows, config: GaussianProcessConfig, *likelihood: str, **fixed: float | None
 ) -> tuple[Array, Array, Covariance, Hyperparameters]:
-    """Return the data X (n, d), y (n,), and the covariance and hyperparameters that the options define.
+    """Return the data X (n, d), y (n,), and the (first) covariance and hyperparameters that the options define.
 
     ``likelihood`` are the names of the likelihood's hyperparameters, ``fixed`` values that replace those of the
     options. Raises FloatingPointError if the data are not finite, and ValueError as ``Hyperparameters.of`` does.
@@ -28,7 +28,7 @@ def prepared(
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise FloatingPointError("inputs or targets are not finite")
-    covariance = build(config.kernel, X.shape[1], config.ard)
+    covariance = candidates(config.kernel, X.shape[1], config.ard)[0]
     values = {name: getattr(config, name, None) for name in PRIORS} | fixed
     names = (*covariance.names, *likelihood)
     return X, y, covariance, Hyperparameters.of(names, X.shape[1], values, flat=config.prior == "none")

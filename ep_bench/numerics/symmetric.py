@@ -2,12 +2,13 @@
 
 A matrix (n, n) is stored row by row and starts on a cache line (``square``). The last bits of LAPACK's results can
 depend on the alignment of arrays, and searches amplify these differences. The elements above the diagonal are neither
-read nor changed. LAPACK uses column order and therefore receives the upper triangle of the transpose.
+read nor changed. LAPACK uses column order and therefore receives the upper triangle of the transpose. A matrix may be
+in single precision for ``factorise``, ``solve`` and ``half_solve``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +21,39 @@ Array = NDArray[np.float64]
 SMALL = 64  # rows up to which LAPACK inverts a triangle
 
 
-def square(n: int) -> Array:
+def square(n: int, precision: str = "double") -> Array:
     """Return a matrix of zeros (n, n) that starts on a cache line."""
+    if precision == "single":
+        return cast("Array", aligned((n * n + 1) // 2).view(np.float32)[: n * n].reshape(n, n))
     return aligned(n * n).reshape(n, n)
+
+
+def _routine(name: str, matrix: Array) -> Any:
+    """Return a routine of LAPACK for the precision of a matrix."""
+    return getattr(lapack, ("s" if matrix.dtype == np.float32 else "d") + name)
 
 
 def factorise(matrix: Array) -> bool:
     """Replace a positive definite matrix by its factor L, L L' = matrix; return False if it has no finite factor."""
-    _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    _, failed = _routine("potrf", matrix)(matrix.T, lower=0, clean=0, overwrite_a=1)
     # LAPACK may let NaN pass
     return failed == 0 and bool(np.isfinite(matrix.diagonal()).all())
 
 
 def log_determinant(factor: Array) -> float:
     """Return the log determinant of L L' for a factor L (n, n)."""
-    return 2.0 * float(np.log(factor.diagonal()).sum())
+    return 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
 
 
 def solve(factor: Array, b: Array) -> Array:
     """Return (L L')^-1 b (n,) for b (n,)."""
-    found, _ = lapack.dpotrs(factor.T, _aligned_copy(b), lower=0, overwrite_b=1)
-    return np.asarray(found)
+    found, _ = _routine("potrs", factor)(factor.T, _aligned_copy(b), lower=0, overwrite_b=1)
+    return np.asarray(found, dtype=np.float64)
 
 
 def half_solve(factor: Array, rows: Array) -> Array:
     """Return L^-1 b for each row b of ``rows`` (m, n), as rows; ``rows`` is overwritten."""
-    found, _ = lapack.dtrtrs(factor.T, rows.T, lower=0, trans=1, overwrite_b=1)
+    found, _ = _routine("trtrs", factor)(factor.T, rows.T, lower=0, trans=1, overwrite_b=1)
     return np.asarray(found).T
 
 
