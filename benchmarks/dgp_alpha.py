@@ -1,12 +1,13 @@
 """The power alpha of `dgp_ep`: validation scores on five data sets, and the evidence of 30 data points.
 
 A fifth of the training points of standard splits 0 to 4 are validation points. Test points are not used. The fits have
-no hidden layer.
+no hidden layer, or one of two dimensions. Rows that the file has are not computed again.
 
 The 30 data points are y = sin(2 x) + 0.3 e with x uniform on (-3, 3), 10 inducing inputs and no hidden layer. The
 evidence of untied power EP is that at the parameters of the fit; for alpha = 1 it is the evidence of FITC.
 
     python -m benchmarks.dgp_alpha validation docs/figures/dgp-alpha.csv
+    python -m benchmarks.dgp_alpha hidden docs/figures/dgp-alpha-hidden.csv
     python -m benchmarks.dgp_alpha thirty docs/figures/dgp-alpha-thirty.csv
 """
 
@@ -16,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from itertools import chain, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,9 @@ ALPHAS = (1.0, 0.5, 0.1, 0.0)
 SPLITS, SEEDS = 5, 5
 
 
-def measured(train: Rows, validation: Rows, alpha: float) -> dict[str, Any]:
+def measured(train: Rows, validation: Rows, alpha: float, hidden: tuple[int, ...]) -> dict[str, Any]:
     """Return validation scores, energy (nats per data point) and noise of a fit, standardised units."""
-    state, trace = dgp_ep.fit(train, dgp_ep.Config(hidden=(), alpha=alpha), np.random.default_rng(0))
+    state, trace = dgp_ep.fit(train, dgp_ep.Config(hidden=hidden, alpha=alpha), np.random.default_rng(0))
     found: Any = dgp_ep.predict(state, validation.X, np.random.default_rng(1))
     densities = found.logpdf(validation.y)
     return {
@@ -52,17 +54,17 @@ def measured(train: Rows, validation: Rows, alpha: float) -> dict[str, Any]:
     }
 
 
-def of_split(split: int, dataset: str) -> list[dict[str, Any]]:
-    """Return one row per alpha for a split."""
-    train, validation = points(dataset, split)
-    row = {"dataset": dataset, "split": split}
-    return [row | {"alpha": alpha} | measured(train, validation, alpha) for alpha in ALPHAS]
+def of_split(split: int, dataset: str, alpha: float, hidden: tuple[int, ...]) -> dict[str, Any]:
+    """Return the row of a fit."""
+    warnings.simplefilter("ignore")  # most fits with a hidden layer have not converged
+    row = {"dataset": dataset, "split": split, "alpha": alpha}
+    return row | measured(*points(dataset, split), alpha, hidden)
 
 
-def fits() -> Iterator[dict[str, Any]]:
-    """Yield the row of each fit."""
-    tasks = (delayed(of_split)(*task) for task in product(range(SPLITS), DATASETS))
-    yield from chain.from_iterable(Parallel(n_jobs=-1, return_as="generator")(tasks))
+def fits(hidden: tuple[int, ...], done: int) -> Iterator[dict[str, Any]]:
+    """Yield the row of each fit after the first ``done``."""
+    tasks = list(product(range(SPLITS), DATASETS, ALPHAS))[done:]
+    yield from Parallel(n_jobs=-1, return_as="generator")(delayed(of_split)(*task, hidden) for task in tasks)
 
 
 def untied_evidence(state: dgp_ep.State, alpha: float, x: Array, y: Array) -> float:
@@ -101,10 +103,11 @@ def thirty(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def main(study: str, path: str) -> None:
-    """Write one row per fit to the file ``path``; ``study`` is validation or thirty."""
-    warnings.simplefilter("ignore")  # most fits with a hidden layer have not converged
-    rows: list[dict[str, Any]] = []
-    for row in fits() if study == "validation" else chain.from_iterable(map(thirty, range(SEEDS))):
+    """Write one row per fit to the file ``path``; ``study`` is validation, hidden or thirty."""
+    warnings.simplefilter("ignore")
+    rows: list[Any] = pd.read_csv(path).to_dict("records") if study != "thirty" and Path(path).exists() else []
+    hidden = (2,) if study == "hidden" else ()
+    for row in chain.from_iterable(map(thirty, range(SEEDS))) if study == "thirty" else fits(hidden, len(rows)):
         rows.append(row)
         pd.DataFrame(rows).to_csv(path, index=False)
 

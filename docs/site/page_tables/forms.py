@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench import published
-from ep_bench.convergence import ConvergedSplits
+from ep_bench.convergence import DAGGER, ConvergedSplits
 
-from .stored import Row, TextRow, cells, convergence, datasets_of, planned, printed
+from .stored import Row, TextRow, cells, convergence, datasets_of, merged, planned, printed
 
 NONE = "–"
 NAMES = {"rmse": "RMSE", "ll": "LL", "lowest": "Lowest test point", "converged": "Converged", "seconds": "CPU s"}
@@ -40,7 +40,19 @@ def score(entry: Entry, dataset: str, column: str) -> str:
         return _median([known for row in rows if (known := _cpu_seconds(row)) is not None])
     if column == "lowest":
         return f"{min(row['ll_min'] for row in rows):.1f}"
-    return _mean([row[column] for row in rows], planned(entry.folder)[place], convergence(entry.folder, *place).mark)
+    mark = "" if never_converged(entry) else convergence(entry.folder, *place).mark
+    return _mean([row[column] for row in rows], planned(entry.folder)[place], mark)
+
+
+def never_converged(entry: Entry) -> bool:
+    """Return whether no cell of an entry has converged; the mark is then at its name."""
+    counts = merged(entry.folder).converged([entry.method], merged(entry.folder).datasets)
+    return 0 < counts.unconverged == len(merged(entry.folder).ok().query("method == @entry.method"))
+
+
+def named(entry: Entry) -> str:
+    """Return the name of an entry in a table."""
+    return (entry.name or entry.method) + (f" {DAGGER}" if never_converged(entry) else "")
 
 
 def _mean(values: Sequence[float], planned_splits: int, mark: str) -> str:
@@ -73,7 +85,7 @@ def scores(column: str, entries: Sequence[Entry], source: tuple[str, str], datas
     """
     sets = datasets or datasets_of(entries[0].folder, [entry.method for entry in entries])
     body = [[f"{source[1]}, published", *(printed(*source, dataset, column) for dataset in sets)]]
-    body += [[entry.name or entry.method, *(score(entry, dataset, column) for dataset in sets)] for entry in entries]
+    body += [[named(entry), *(score(entry, dataset, column) for dataset in sets)] for entry in entries]
     return table([NAMES[column], *sets], body)
 
 

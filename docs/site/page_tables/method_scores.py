@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .forms import NAMES, Entry, score, table
+from .forms import NAMES, Entry, named, score, table
 from .stored import FIVE, LARGE, board, cells
 
 DATASETS = ("yacht", "boston", "energy", "concrete", "kin8nm", "protein")  # of different numbers of data points
@@ -37,7 +37,7 @@ def by_size(columns: Sequence[str], entries: Sequence[Entry]) -> list[str]:
         for dataset, rows in first.items()
         if rows
     ]
-    names = [f", {entry.name or entry.method}" if len(entries) > 1 else "" for entry in entries]
+    names = [f", {named(entry)}" if len(entries) > 1 else "" for entry in entries]
     return table(["Data set", "N", *(NAMES[column] + name for name in names for column in columns)], body)
 
 
