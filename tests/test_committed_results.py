@@ -6,8 +6,9 @@ import pytest
 
 from docs.site.committed_results import committed_folders
 from ep_bench.published.claims import load_claims
+from ep_bench.report.claims import claim_verdicts, claims_table
 from ep_bench.report.merge import merge_studies
-from ep_bench.report.published_checks import check_table, claim_verdicts, claims_table, merged_check
+from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ep_bench.experiments import ARRAYS, REGISTRY, SUMMARY, get
-from ep_bench.experiments.record import Experiment, ExperimentResults, SummaryRow
+from ep_bench.experiments.record import Claim, Experiment, ExperimentResults, SummaryRow
 from ep_bench.plotting.numbers import readable
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.published.claims import HOLDS, OPEN, Measured, load_claims
 from ep_bench.results import store
 
 
@@ -32,11 +33,25 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     if experiment is not None:
         pictures = experiment.show("draw", results) if drawn and results.arrays else ()
         tables = experiment.show("tables", results) if results.summary else []
-        lines = [claim.sentence for claim in experiment.show("claims", results)] if results.summary else []
+        lines = _claims(study, experiment, results) if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
     return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", lines, pictures, tables)
+
+
+def measures(study: store.StudyResults) -> dict[str, float]:
+    """Return the numbers of a stored experiment that claims of papers are about, by name."""
+    return dict(get(str(study.lock["experiment"])).show("measures", read(study)))
+
+
+def _claims(study: store.StudyResults, experiment: Experiment, results: ExperimentResults) -> list[str]:
+    """Return the claims on an experiment with their verdicts, as sentences."""
+    claims = list(experiment.show("claims", results))
+    about = [claim for claim in load_claims() if isinstance(claim, Measured) and claim.study == study.lock.get("study")]
+    found = [(claim, claim.finding(experiment.show("measures", results))) for claim in about]
+    claims += [Claim(claim.claim, one.verdict == HOLDS, one.found) for claim, one in found if one.verdict != OPEN]
+    return [claim.sentence for claim in claims]
 
 
 def read(study: store.StudyResults) -> ExperimentResults:

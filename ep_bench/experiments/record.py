@@ -63,7 +63,9 @@ class Experiment:
       if no further part is worth computing, and ``compute.estimates(config)``, the rough seconds of each part or None.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
-    - ``figure.claims(results)``, optional: return the statements that the report opens with, and whether they hold.
+    - ``figure.measures(results)``, optional: return numbers by name, which the claims on the experiment in
+      ``published/claims.yaml`` are about. The report opens with these claims.
+    - ``figure.claims(results)``, optional: return further statements that the report opens with, and whether they hold.
     - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
       comparison with published tables that have the name of the experiment in ``sources.yaml``.
     - ``figure.columns(results)``, with ``figure.cells``: return the columns of these tables by the labels of the

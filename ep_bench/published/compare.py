@@ -309,5 +309,7 @@ def _accepted(metric: str, lock: Lock, method: str, dataset: str) -> list[str]:
     return [
         ACCEPTED + str(item["reason"])
         for item in items
-        if item["metric"] == metric and item["method"] in {method, use} and item["dataset"] in {dataset, name}
+        if item["method"] in {method, use}
+        and item.get("metric", metric) == metric
+        and item.get("dataset", dataset) in {dataset, name}
     ][:1]

@@ -73,10 +73,12 @@ class Alias(_Strict):
 class PublishedColumn(_Strict):
     """Trust in single methods of a table, their spread if it differs, and the earlier source that the table repeats.
 
-    ``scored_by`` has the column of results.csv that is comparable with a metric, if it is not the one of this name.
+    A description with ``datasets`` is that of these data sets only. ``scored_by`` has the column of results.csv that is
+    comparable with a metric, if it is not the one of this name.
     """
 
     methods: tuple[str, ...]
+    datasets: tuple[str, ...] = ()
     trust: Trust
     why: str
     spread: Spread | None = None
@@ -150,10 +152,12 @@ class PublishedTable(_Strict):
     aliases: dict[str, Alias] = Field(default_factory=dict)
     experiment: str = ""  # that computes the table, if it is no grid of cells
 
-    def column(self, method: str) -> PublishedColumn:
-        """Return trust, spread and origin of one method's column."""
+    def column(self, method: str, dataset: str) -> PublishedColumn:
+        """Return trust, spread and origin of one method's column on a data set."""
         plain = PublishedColumn(methods=(method,), trust=self.trust, why=self.why)
-        return next((column for column in self.columns if method in column.methods), plain)
+        ordered = sorted(self.columns, key=lambda column: not column.datasets)
+        found = (one for one in ordered if method in one.methods and dataset in (one.datasets or (dataset,)))
+        return next(found, plain)
 
 
 class Sources(_Strict):

@@ -105,7 +105,7 @@ def place(row: Mapping[str, str]) -> tuple[str, ...]:
 
 def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: Sources) -> dict[str, Any]:
     table = sources.table(row["source"], row["table"])
-    column = table.column(row["method"])
+    column = table.column(row["method"], row["dataset"])
     right, correction = _corrected(row, by_place, table)
     spread = column.spread or table.spread
     scheme = table.splits.of(row["dataset"])

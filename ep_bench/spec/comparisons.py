@@ -72,7 +72,7 @@ class Comparisons:
 
     def _exceptions(self, model: type[_E], key: str, raw: Sequence[Any]) -> list[_E]:
         """Return the entries of a list, which differ in more than their reason."""
-        kept: dict[tuple[str, ...], _E] = {}
+        kept: dict[tuple[str | None, ...], _E] = {}
         for i, item in enumerate(raw):
             place: Place = (key, i)
             checked = validate(model, item, place, self._problems)
@@ -85,6 +85,7 @@ class Comparisons:
             kept[same] = checked
         return list(kept.values())
 
-    def _check_names(self, place: Place, method: str, dataset: str) -> None:
+    def _check_names(self, place: Place, method: str, dataset: str | None) -> None:
         self._problems.known((*place, "method"), method, "not a method of this study", self._methods)
-        self._problems.known((*place, "dataset"), dataset, "not a data set of this study", self._datasets)
+        if dataset is not None:
+            self._problems.known((*place, "dataset"), dataset, "not a data set of this study", self._datasets)

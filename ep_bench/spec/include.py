@@ -191,7 +191,7 @@ def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Stu
 
 
 def _is_of(each: Accept | LeftOut, methods: Collection[str], datasets: Collection[str]) -> bool:
-    return each.method in methods and each.dataset in datasets
+    return each.method in methods and (each.dataset is None or each.dataset in datasets)
 
 
 def _differing_entries(first: _Method, second: _Method) -> str:

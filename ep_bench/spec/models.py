@@ -89,11 +89,11 @@ class Recalibrate(Strict):
 
 
 class Accept(Strict):
-    """A known difference from a published number, with the reason for it."""
+    """Known differences from published numbers, with the reason for them; by default on all data sets and metrics."""
 
     method: Label
-    dataset: Label
-    metric: Literal["rmse", "ll", "lpd-mean", "se-mean"]
+    dataset: Label | None = None
+    metric: Literal["rmse", "ll", "lpd-mean", "se-mean"] | None = None
     reason: Sentence
 
 
@@ -301,7 +301,7 @@ class Study(Strict):
 
     def accept_items(self) -> list[dict[str, str]]:
         """Return the accepted differences as plain mappings."""
-        return [item.model_dump() for item in self.accept]
+        return [item.model_dump(exclude_none=True) for item in self.accept]
 
 
 def override_blocks(

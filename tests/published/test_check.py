@@ -193,6 +193,11 @@ def test_accept_of_something_else_does_not_help(item):
     assert len(regressions(check(frame(rows(rmse=4.0)), study(accept=[accept]), [HERNANDEZ]))) == 1
 
 
+def test_accept_without_a_data_set_or_metric_means_all():
+    lock = study(accept=[{"method": "pbp", "reason": "known"}])
+    assert len(regressions(check(frame(rows(rmse=4.0, ll=-4.0)), lock, [HERNANDEZ]))) == 0
+
+
 def test_an_accepted_difference_that_is_none_is_not_mentioned():
     lock = study(accept=[{"method": "PBP", "dataset": "boston", "metric": "rmse", "reason": "known"}])
     assert only(check(frame(rows(rmse=3.0)), lock, [HERNANDEZ]), metric="rmse")["reason"] == ""

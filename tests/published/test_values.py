@@ -106,7 +106,7 @@ def test_random_splits_of_a_table_s_own_have_the_standard_ones_as_kindred(publis
 
 def test_a_column_has_one_description_in_its_table():
     for table in load_sources().tables:
-        named = [method for column in table.columns for method in column.methods]
+        named = [(m, d) for column in table.columns for m in column.methods for d in column.datasets or ("others",)]
         assert len(set(named)) == len(named)
 
 
@@ -160,6 +160,13 @@ def test_wine_means_another_set_in_classification(published):
     assert row(published, source="bui2015", table="2", method="GP", dataset="wine")["name"] == "wine-cultivars"
     assert row(published, source="bui2015", table="4", method="PBP-1", dataset="wine")["name"] == "wine"
     assert set(published[published["dataset"] == "crime"]["name"]) == {"communities"}
+
+
+def test_a_column_of_bui_is_disputed_on_the_data_sets_with_evidence_against_it(published):
+    own = published[(published["source"] == "bui2015") & published["table"].isin(["3", "4"])]
+    trust = own.set_index(["method", "dataset"])["trust"]
+    assert {*trust["GP-50", "boston"], *trust["GP-100", "kin8nm"], *trust["DGP-1-50", "year"]} == {"disputed"}
+    assert {*trust["GP-100", "boston"], *trust["GP-50", "kin8nm"], *trust["DGP-1-50", "wine"]} == {"unexamined"}
 
 
 def test_the_disputed_columns_are_those_of_bui(published):

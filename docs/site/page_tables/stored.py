@@ -62,6 +62,11 @@ def with_cells() -> list[str]:
     return [folder.name for folder in committed_folders() if (folder / store.RESULTS).exists()]
 
 
+def experiments() -> list[str]:
+    """Return the committed folders of experiments."""
+    return [folder.name for folder in committed_folders() if not (folder / store.RESULTS).exists()]
+
+
 @cache
 def stored_study(folder: str) -> store.StudyResults:
     """Return a study with its stored rows."""

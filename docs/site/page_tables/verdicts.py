@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
 
 import pandas as pd
 
 from ep_bench import published
 from ep_bench.published.claims import FILE, load_claims
-from ep_bench.report.published_checks import claim_verdicts
+from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
+from ep_bench.report.merge import merge_studies
 
 from .forms import table
-from .stored import all_results, own_numbers
+from .stored import all_results, experiments, own_numbers, stored_study
 
 PAPERS = {
     "hernandez-lobato2015": ("Hernandez-Lobato and Adams (2015)", "`pbp`, `bp`, `vi_graves`"),
@@ -73,9 +76,39 @@ def _counted(names: list[str], body: list[list[str]]) -> list[str]:
     return table(head, rows)
 
 
+@cache
+def _claims() -> list[dict[str, Any]]:
+    """Return the verdicts on all claims, in their order; on those of experiments, too."""
+    studies = [*all_results().studies, *map(stored_study, experiments())]
+    return claim_verdicts(merge_studies(studies), load_claims(FILE), sort=False)
+
+
+def claims_of(source: str) -> list[str]:
+    """Return the claims of one paper: place, claim, what was found, and the verdict."""
+    body = [
+        ["" if row["place"] == before else row["place"], row["claim"], row["found"], row["verdict"]]
+        for row, before in _with_places_before([row for row in _claims() if row["source"] == source])
+    ]
+    return table(["Place", "The paper", "Here", "Verdict"], body)
+
+
+def _with_places_before(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    return zip(rows, ["", *(row["place"] for row in rows)], strict=False)
+
+
+def claim_counts() -> list[str]:
+    """Return the number of claims per paper and verdict."""
+    found = [Counter(row["verdict"] for row in _claims() if row["source"] == source) for source in PAPERS]
+    body = [
+        [f"[{title}](papers/{source}.md)", *(str(counts[verdict]) for verdict in CLAIM_VERDICTS), str(counts.total())]
+        for (source, (title, _)), counts in zip(PAPERS.items(), found, strict=True)
+    ]
+    return table(["Paper", *CLAIM_VERDICTS, "all"], body)
+
+
 def claims_that_fail() -> list[str]:
     """Return the claims of the papers that do not hold in the stored results."""
-    found = [row for row in claim_verdicts(all_results(), load_claims(FILE)) if row["verdict"] == "does not hold"]
+    found = [row for row in _claims() if row["verdict"] == "does not hold"]
     body = [[f"{row['source']}, {row['place'].removeprefix('section ')}", row["claim"], row["found"]] for row in found]
     return table(["Paper, section", "Claim", "Found"], body)
 
@@ -84,5 +117,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "papers": papers,
     "reproductions": reproductions,
     **{f"verdicts-{one}": partial(models_of, one) for one in ("hernandez-lobato2015", "bui2015", "jylanki2014")},
+    **{f"claims-{one}": partial(claims_of, one) for one in PAPERS},
+    "claim-counts": claim_counts,
     "claims-fail": claims_that_fail,
 }

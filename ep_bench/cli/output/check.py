@@ -13,8 +13,9 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.cli.output.text import Columns, Item
 from ep_bench.published.claims import load_claims
+from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts, claims_table
 from ep_bench.report.merge import MergedStudies, merge
-from ep_bench.report.published_checks import CLAIM_VERDICTS, check_table, claim_verdicts, claims_table, merged_check
+from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 _HEAD = ("verdict", "z", "method", "data set", "score", "published", "ours", "splits")

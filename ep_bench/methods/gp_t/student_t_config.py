@@ -53,7 +53,12 @@ class Config(GaussianProcessConfig):
         None, description="sigma of the t, which is not its standard deviation; learned if null"
     )
     fraction: float = Field(1.0, gt=0.0, le=1.0, description="eta, the power of the likelihood in EP; 1: standard EP")
-    damping: float = Field(0.8, gt=0.0, le=1.0, description="initial damping factor of EP's site updates; ours")
+    damping: float = Field(
+        0.8,
+        gt=0.0,
+        le=1.0,
+        description="initial damping factor of EP's site updates; Jylanki et al. (2011), section 4: 0.8",
+    )
     scheme: ep.Scheme = Field(
         "robust",
         description="scheme of EP: robust, or one of its parts: parallel, sequential or double_loop; "

@@ -224,3 +224,19 @@ def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
             assert np.isfinite(arrays[f"mean_{i}"]).all()
             minimum = 3.0 if entry["use"] == "bb_alpha" else 0.0  # the predictions include the known noise
             assert np.all(arrays[f"std_{i}"] >= minimum * (1 - 1e-9))
+
+
+@pytest.mark.slow
+def test_with_alpha_1_the_energy_falls_while_the_error_at_the_data_grows() -> None:
+    """Longer training of black-box alpha is no failed search, although it fits the data worse."""
+    toy = data.load_dataset("cubic")
+    options = {"hidden": [100], "alpha": 1.0, "schedule": "released program", "noise_variance": 9.0 / toy.y.var()}
+    energies, errors = [], []
+    for epochs in (2000, 10000):
+        with warnings.catch_warnings(action="ignore"):  # that the energy still falls
+            model = Estimator("bb_alpha", **options, epochs=epochs, learning_rate=0.001, random_state=0)
+            model.fit(toy.X, toy.y)
+        energies.append(model.trace_["objective"][-1])
+        errors.append(float(np.sqrt(np.mean((model.predict(toy.X) - toy.y) ** 2))))
+    assert energies[1] < 0.5 * energies[0]
+    assert errors[1] > 2.0 * errors[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -10,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import EXACT, Arrays, Claim, ExperimentResults
+from ep_bench.experiments.record import Arrays, ExperimentResults, SummaryRow
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
@@ -79,10 +80,25 @@ def ellipse(mean: Array, covariance: Array, points: int = 181) -> Array:
     return np.asarray(mean[:, None] + vectors @ (np.sqrt(values)[:, None] * circle))
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement that the closed forms of the supplement are reached."""
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return differences from the closed forms, and of each example how the variance depends on alpha."""
     differences = [float(row["relative_difference"]) for row in results.summary if row.get("relative_difference")]
-    if not differences:
-        return []
-    found = f"the largest relative difference is {max(differences):.1g}"
-    return [Claim("the fitted covariance is that of the closed form", max(differences) < EXACT, found)]
+    found = {"largest relative difference": max(differences, default=math.nan)}
+    for example in EXAMPLES:
+        rows = [row for row in results.summary if int(row["example"]) == example]
+        variances = np.array([float(row["variance"]) for row in sorted(rows, key=lambda row: float(row["alpha"]))])
+        posterior = np.asarray(results.arrays[f"posterior_covariance_{example}"])
+        variational = 1.0 / np.linalg.inv(posterior)[0, 0]
+        found |= {
+            f"smallest increase of the variance, example {example}": float(np.diff(variances).min()),
+            f"variance at the smallest alpha relative to the variational one, example {example}": variances[0]
+            / variational,
+            f"variance at the smallest alpha relative to the posterior, example {example}": variances[0]
+            / posterior[0, 0],
+            f"variance at alpha = 1 relative to the posterior, example {example}": _at_one(rows) / posterior[0, 0],
+        }
+    return found
+
+
+def _at_one(rows: Sequence[SummaryRow]) -> float:
+    return next((float(row["variance"]) for row in rows if float(row["alpha"]) == 1.0), math.nan)

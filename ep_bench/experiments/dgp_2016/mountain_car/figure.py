@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
+from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -134,10 +135,12 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
     )
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figure 1."""
-    errors = by_method(results.summary, "rmse")
-    pairs = [(deep, deep.replace("DGP", "GP")) for deep in errors if deep.startswith("DGP")]
-    holds = all(errors[deep] < errors[shallow] for deep, shallow in pairs if shallow in errors)
-    text = "the deep Gaussian process has a lower error than the sparse one without hidden layer"
-    return [Claim(text, holds, f"RMSE, in steps: {in_words(errors)}")]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return scores near the cliff: errors as ratios, log-likelihoods as differences."""
+    scores = {column: by_method(results.summary, column) for column in ("rmse_cliff", "rmse_elsewhere", "ll_cliff")}
+    errors = scores["rmse_cliff"]
+    found = {f"error relative to elsewhere, {name}": errors[name] / scores["rmse_elsewhere"][name] for name in errors}
+    for deep, other in itertools.permutations(errors, 2):
+        found[f"error of {deep} relative to {other}"] = errors[deep] / errors[other]
+        found[f"log-likelihood of {deep} minus {other}"] = scores["ll_cliff"][deep] - scores["ll_cliff"][other]
+    return found

@@ -4,11 +4,11 @@ from ep_bench.experiments.record import Experiment
 
 EXPERIMENT = Experiment(
     name="additive_effects",
-    version=1,
+    version=2,
     package=__name__,
     tolerance=None,  # a rounding difference can lead to another fixed point of EP
     caption=(
-        "f along each input (all other inputs are 0) within [-pi, pi] on the first draw of the data, and at held-"
+        "f along each input (all other inputs are 0) within [-pi, pi] on the draw that is shown, and at held-"
         "out inputs (all), in the unit of y. rmse: root mean squared error against the true function, with its "
         "median over the draws and the number of draws on which it is the lowest. correlation: with the true "
         "function. range: of the mean of f. deviation: mean posterior standard deviation of f. clear: number of "

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.experiments.ep_nn_2014 import PAPER, QUANTILE
 from ep_bench.experiments.ep_nn_2014 import network_panels as panels
-from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
+from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -133,12 +133,28 @@ def _scale_names(scales: int, inputs: int) -> list[str]:
     return [*names, "bias", *(f"φ{j + 1}" for j in range(inputs + 1, scales))] if scales > inputs else names
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figures 3 and 4."""
-    errors = by_method(results.summary, "rmse_median", input="all")
-    irrelevant = by_method(results.summary, "rmse_median", effect="none")
-    if "ARD priors" not in errors:
-        return []
-    holds = all(min(one, key=lambda name: one[name]) == "ARD priors" for one in (errors, irrelevant))
-    found = f"median RMSE at held-out inputs {in_words(errors)}; of the irrelevant input {in_words(irrelevant)}"
-    return [Claim("ARD priors give more accurate effects, and none of the irrelevant input", holds, found)]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figures 3 and 4; errors are medians over the draws."""
+    fixed, ard = "fixed Gaussian priors", "ARD priors"
+    inputs = [str(j + 1) for j in range(len(results.arrays["truth"]))]
+    errors = [
+        np.mean([by_method(results.summary, "rmse_median", input=j)[name] for j in inputs]) for name in (ard, fixed)
+    ]
+    ranges, widths = (
+        by_method(results.summary, "range", input="1"),
+        by_method(results.summary, "deviation", input="all"),
+    )
+    scales = [by_method(results.summary, "scale", input=j)[ard] for j in inputs]
+    clear = [by_method(results.summary, "clear", input=j)[ard] for j in inputs]
+    return {
+        "range of the effect of input 1, Gaussian priors": ranges[fixed],
+        "range of the effect of input 1, ARD relative to Gaussian priors": ranges[ard] / ranges[fixed],
+        "error of effects, ARD relative to Gaussian priors": float(errors[0] / errors[1]),
+        "standard deviation of f, ARD relative to Gaussian priors": widths[ard] / widths[fixed],
+        "most units with a clear weight, inputs 2 to 5": max(clear[1:HALF]),
+        "units with a clear weight, input 1": clear[0],
+        "smallest scale of inputs 6 to 10 relative to the largest of 1 to 5": min(scales[HALF:]) / max(scales[:HALF]),
+        "smallest ratio of successive scales of inputs 1 to 5": float(
+            np.min(np.divide(scales[1:HALF], scales[: HALF - 1]))
+        ),
+    }

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014 import network_panels as panels
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import PRUNED, USED
-from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method
+from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -130,14 +130,20 @@ def _caption(arrays: Arrays, labels: list[str], *, drawn: bool) -> str:
     return text + f"As in figure 2 of {PAPER}, on data of our own; original units."
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figure 2."""
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 2."""
     pruned, used, draws = (by_method(results.summary, column) for column in ("pruned", "used", "draws"))
-    if not {"GP-ARD", "NN-EP"} <= draws.keys():
-        return []
-    holds = pruned["GP-ARD"] > 0.5 * draws["GP-ARD"] and used["NN-EP"] > 0.5 * draws["NN-EP"]
-    found = (
-        f"GP-ARD prunes an input on {pruned['GP-ARD']:.0f} of {draws['GP-ARD']:.0f} draws of the data, and NN-EP uses "
-        f"both on {used['NN-EP']:.0f} of {draws['NN-EP']:.0f}"
-    )
-    return [Claim("GP-ARD prunes one of two relevant inputs, and NN-EP uses both", holds, found)]
+    labels = [str(label) for label in results.arrays["labels"]]
+    slopes = {label: _steepest(results.arrays, i) for i, label in enumerate(labels)}
+    return {
+        "draws with a pruned input, GP-ARD": pruned["GP-ARD"] / draws["GP-ARD"],
+        "draws with both inputs used, NN-EP": used["NN-EP"] / draws["NN-EP"],
+        "steepest slope of NN-EP relative to GP-ARD": slopes["NN-EP"] / slopes["GP-ARD"],
+    }
+
+
+def _steepest(arrays: Arrays, place: int) -> float:
+    """Return the largest slope of a mean surface along either input."""
+    mean = np.asarray(arrays[f"mean_{place}"])
+    return max(float(np.abs(np.diff(mean, axis=axis)).max() / np.diff(arrays[name])[0])
+               for axis, name in enumerate(("first", "second")))  # fmt: skip

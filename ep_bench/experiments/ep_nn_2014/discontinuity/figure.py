@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014 import network_panels as panels
-from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method
+from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 
@@ -71,11 +71,11 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
     )
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figure 5."""
-    least, draws = (by_method(results.summary, column) for column in ("least_fluctuation", "draws"))
-    if "NN-EP" not in least:
-        return []
-    found = f"NN-EP fluctuates least on {least['NN-EP']:.0f} of {draws['NN-EP']:.0f} draws of the data"
-    holds = least["NN-EP"] > 0.5 * draws["NN-EP"]
-    return [Claim("the mean of the GP fluctuates at the jump, and that of NN-EP less", holds, found)]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 5, medians over the draws."""
+    words = {"fluctuation": "fluctuation", "width of the step": "width", "error": "rmse"}
+    found = {}
+    for word, column in words.items():
+        values = by_method(results.summary, f"{column}_median")
+        found[f"{word}, NN-EP relative to GP"] = values["NN-EP"] / values["GP"]
+    return found

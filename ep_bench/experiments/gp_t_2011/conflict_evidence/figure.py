@@ -12,13 +12,14 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, PAPER
-from ep_bench.experiments.record import Claim, ExperimentResults
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
 
 BELOW = np.array([64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0])  # contours: nats below the highest annealed value
 SHADES = ("1.0", "0.96", "0.91", "0.85", "0.78", "0.7", "0.6")
+NEAR = 8.0  # nats below the highest annealed value
 MARKS = ("x", "o")  # markers of the highest evidence, by power
 
 
@@ -108,11 +109,28 @@ def _log_axes(ax: Axes, lengthscales: Array, magnitudes: Array) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statements of the paper on example 2 of its figure 4."""
-    errors = {float(row["eta"]): float(row["mean_error"]) for row in results.summary if row["example"] == "2"}
-    if not {1.0, 0.5} <= errors.keys():
-        return []
-    found = f"the mean error of the log evidence is {errors[1.0]:.2g} nats by EP and {errors[0.5]:.2g} by fractional EP"
-    text = "in example 2, EP overestimates the evidence and fractional EP underestimates it"
-    return [Claim(text, errors[1.0] > 0.0 > errors[0.5], found)]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 4; errors are those within NEAR nats of the maximum."""
+    arrays, names = results.arrays, ("EP", "fractional EP")
+    lengthscales = np.asarray(arrays["lengthscales"])
+    missing = sum(int(np.isnan(arrays[f"evidence_{number}_0"]).sum()) for number in EXAMPLES)
+    found = {"points without a solution by EP": float(missing)}
+    for number in EXAMPLES:
+        annealed, swept = np.asarray(arrays[f"annealed_{number}"]), np.asarray(arrays[f"swept_{number}_0"], dtype=bool)
+        near = annealed > annealed.max() - NEAR
+        for i, name in enumerate(names):
+            errors = (np.asarray(arrays[f"evidence_{number}_{i}"]) - annealed)[near]
+            found[f"mean error, {name}, example {number}"] = float(np.nanmean(errors))
+            found[f"mean absolute error, {name}, example {number}"] = float(np.nanmean(np.abs(errors)))
+        mode = np.asarray(arrays[f"mode_{number}_0"])
+        below, column, row = lengthscales < mode[0], *map(_nearest, (lengthscales, arrays["magnitudes"]), mode)
+        found |= {
+            f"failures below the mode, example {number}": float((~swept[:, below]).sum()),
+            f"failures above the mode, example {number}": float((~swept[:, ~below]).sum()),
+            f"convergence next to the mode, example {number}": float(swept[row, column]),
+        }
+    return found
+
+
+def _nearest(grid: Array, value: float) -> int:
+    return int(np.abs(np.log(np.asarray(grid) / value)).argmin())

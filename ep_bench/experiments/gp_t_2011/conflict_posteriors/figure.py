@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT, PAPER
-from ep_bench.experiments.record import Arrays, Claim, ExperimentResults, by_method, in_words
+from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
+from ep_bench.types import Array
 
 DEVIATIONS = 2.0  # half-width of a band in standard deviations
+FRACTIONAL = "EP, η = 0.5"  # label of fractional EP
 HEADROOM = 1.15  # height of a panel relative to the peaks of the densities
 
 
@@ -99,12 +101,44 @@ def _densities(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None
         ax.annotate(f"y{i + 1}", (value, 1.0), xycoords=transform, ha="center", va="bottom")
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on example 1 of its figure 1."""
-    widths = by_method(results.summary, "deviation", example="1")
-    if not {"MCMC", "EP", "LA", "fVB"} <= widths.keys():
-        return []
-    shown = {name: widths[name] for name in ("MCMC", "EP", "LA", "fVB")}
-    holds = widths["EP"] > 0.8 * widths["MCMC"] and max(widths["LA"], widths["fVB"]) < 0.8 * widths["MCMC"]
-    text = "in example 1, EP covers the uncertainty between the observations, and LA and fVB do not"
-    return [Claim(text, holds, f"standard deviations are {in_words(shown)}")]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 1 and on the modes of the hyperparameters (section 5.3)."""
+    found: dict[str, float] = {}
+    for number in EXAMPLES:
+        widths, means = (by_method(results.summary, name, example=str(number)) for name in ("deviation", "mean"))
+        end = "" if number == 1 else f", example {number}"
+        found |= {
+            f"standard deviation relative to chains, {name}{end}": widths[name] / widths["MCMC"]
+            for name in widths if name != "MCMC"
+        }  # fmt: skip
+        at = f"of fractional EP relative to EP, example {number}"
+        found[f"standard deviation {at}"] = widths[FRACTIONAL] / widths["EP"]
+        for column, word in (("lengthscale",) * 2, ("magnitude",) * 2, ("scale", "σ"), ("nu", "ν")):
+            values = by_method(results.summary, column, example=str(number))
+            found[f"{word} {at}"] = values[FRACTIONAL] / values["EP"]
+        found[f"modes of the chains, example {number}"] = float(
+            _modes(np.asarray(results.arrays[f"density_{number}_0"]))
+        )
+        pair = np.asarray(results.arrays[f"y_{number}"])[:2]
+        if number == 2:
+            found |= {
+                f"distance from the nearer observation relative to that of both, {name}": float(
+                    np.abs(means[name] - pair).min() / np.ptp(pair)
+                )
+                for name in means
+            }
+    return found | {"largest difference of means elsewhere in standard deviations": _elsewhere(results.arrays)}
+
+
+def _modes(density: Array) -> int:
+    """Return the number of local maxima above 1 percent of the highest one."""
+    inner = density[1:-1]
+    return int(((inner > density[:-2]) & (inner > density[2:]) & (inner > 0.01 * density.max())).sum())
+
+
+def _elsewhere(arrays: Arrays) -> float:
+    """Return the largest difference of a mean from that of the chains at the other data points of example 1."""
+    points = np.asarray(arrays["x_1"])[2:]
+    means, std = ([np.interp(points, arrays["grid_1"], arrays[f"{name}_1_{i}"]) for i in range(len(arrays["labels"]))]
+                  for name in ("mean", "std"))  # fmt: skip
+    return float(max(np.max(np.abs(mean - means[0]) / std[0]) for mean in means[1:]))

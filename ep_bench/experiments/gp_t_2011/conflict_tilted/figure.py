@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.record import Claim, ExperimentResults
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -86,10 +86,12 @@ def _observed(ax: Axes, y: Array) -> None:
     ax.set_aspect("equal")
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figure 2."""
-    modes = {float(row["eta"]): int(float(row["modes"])) for row in results.summary}
-    if not {1.0, 0.5} <= modes.keys():
-        return []
-    text = "the tilted distribution has several modes, and two with half of the likelihoods"
-    return [Claim(text, modes[1.0] > 2 and modes[0.5] == 2, f"it has {modes[1.0]} and {modes[0.5]}")]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 2 and section 5.1."""
+    rows = {f"{float(row['eta']):g}": row for row in results.summary}
+    columns = {
+        "precision of site 1": "site_1", "precision of site 2": "site_2", "cavity of site 1": "cavity_1",
+        "precision of site 1, parallel": "together_1", "precision of site 2, parallel": "together_2",
+    }  # fmt: skip
+    found = {f"modes, η = {eta}": float(row["modes"]) for eta, row in rows.items()}
+    return found | {name: float(rows["1"][column]) for name, column in columns.items()}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
+from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -69,13 +69,29 @@ def _ends(values: Sequence[Array]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on its figure 5."""
-    gaps, ratios = (by_method(results.summary, name) for name in ("mean_rms", "deviation_ratio"))
-    others = {name: gap for name, gap in gaps.items() if name not in {"EP", "MCMC"}}
-    if "EP" not in gaps or not others:
-        return []
-    holds = gaps["EP"] < min(others.values()) and all(ratios[name] < ratios["EP"] for name in others)
-    text = "EP is the most accurate, and the other approximations underestimate standard deviations"
-    shown = {name: ratio for name, ratio in ratios.items() if name != "MCMC"}
-    return [Claim(text, holds, f"standard deviations relative to those of chains are {in_words(shown)}")]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the numbers behind the statements on figure 5; densities are compared with those of the chains."""
+    arrays = results.arrays
+    labels = [str(label) for label in arrays["labels"]]
+    chains, *others = ({name: np.asarray(arrays[f"{name}_{i}"]) for name in ROWS} for i in range(len(labels)))
+    by_label = dict(zip(labels[1:], others, strict=True))
+    large = chains["log_density"] >= np.median(chains["log_density"])
+    small = chains["log_density"] <= np.quantile(chains["log_density"], 0.1)
+    found: dict[str, float] = {}
+    errors: dict[str, dict[str, float]] = {name: {} for name in ROWS}
+    for label, own in by_label.items():
+        for name in ROWS:
+            errors[name][label] = float(np.sqrt(np.nanmean((own[name] - chains[name]) ** 2)))
+        gaps = own["log_density"] - chains["log_density"]
+        found |= {
+            f"error of means, {label}": errors["mean"][label],
+            f"ratio of standard deviations, {label}": float(np.nanmean(own["deviation"] / chains["deviation"])),
+            f"log density above the median, {label}": float(np.nanmean(gaps[large])),
+            f"log density in the lowest decile, {label}": float(np.nanmean(gaps[small])),
+        }
+    words = {"mean": "means", "deviation": "standard deviations", "log_density": "log densities"}
+    for name, word in words.items():
+        best = min(error for label, error in errors[name].items() if label != "EP")
+        found[f"error of {word}, EP relative to the best other"] = errors[name]["EP"] / best
+    ratios = [found[f"ratio of standard deviations, {label}"] for label in ("LA", "VB")]
+    return found | {"ratio of standard deviations, LA relative to VB": ratios[0] / ratios[1]}

@@ -82,3 +82,16 @@ def tables(results: ExperimentResults) -> list[Table]:
 
 def _ratio(value: float) -> Item:
     return item(f"{value:.2g}", value) if np.isfinite(value) else item("–", "")
+
+
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return the times relative to the first method, as means over the data sets, and failures of EP."""
+    first, *others = dict.fromkeys(row["method"] for row in results.summary)
+    found = {
+        f"time relative to {first}, {name}": float(
+            np.mean([float(row["relative"]) for row in results.summary if row["method"] == name])
+        )
+        for name in others
+    }
+    missing = sum(int(row["without_solution"]) for row in results.summary if row["method"] == "EP1")
+    return found | {"configurations without a solution by EP1": float(missing)}

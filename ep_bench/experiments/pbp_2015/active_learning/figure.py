@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from ep_bench import published
 from ep_bench.experiments.pbp_2015.active_learning import paper_columns
 from ep_bench.experiments.pbp_2015.active_learning.paired import PairedComparison, compare
-from ep_bench.experiments.record import Claim, ExperimentResults, Row, uses
+from ep_bench.experiments.record import ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Table, item
@@ -27,6 +27,8 @@ from ep_bench.types import Array
 
 PANELS = 3  # per row
 CLAIMED = ("boston", "energy", "power", "yacht")  # data sets with significantly lower errors of chosen points
+ALL = ("PBP", "HMC", "EP", "LA")
+ALPHA = 0.05  # level of the paired test
 WIDTH = 5.0  # of the values of a panel, in median absolute differences from their median
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM = "random"
@@ -306,17 +308,33 @@ def _caption(results: ExperimentResults, score: str, *, cut: bool) -> str:
     return text
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statement of the paper on PBP in its table 2: lower errors with chosen points on four data sets."""
-    last = max((int(row["additions"]) for row in results.summary), default=0)
-    errors = {
-        (row["method"], row["dataset"]): float(row["rmse"])
-        for row in results.summary
-        if int(row["additions"]) == last and row["rmse"]
-    }
-    sets = [name for name in CLAIMED if {("PBP-A", name), ("PBP-R", name)} <= errors.keys()]
-    lower = [name for name in sets if errors["PBP-A", name] < errors["PBP-R", name]]
-    if not sets:
-        return []
-    text = f"PBP with chosen points has a lower RMSE than with random ones on {', '.join(sets)}"
-    return [Claim(text, lower == sets, f"the mean is lower on {', '.join(lower) or 'none'}")]
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return how chosen points compare with random ones by method, and on how many sets PBP is best and LA worst."""
+    arrays = results.arrays
+    if not arrays:
+        return {}
+    labels, sets = ([str(one) for one in arrays[key]] for key in ("labels", "datasets"))
+    final = {(m, d): np.asarray(arrays["rmse"])[i, j, :, -1] for j, m in enumerate(labels) for i, d in enumerate(sets)}
+    means = {place: float(np.nanmean(values)) for place, values in final.items()}
+    found: dict[str, float] = {}
+    gains: dict[tuple[str, str], float] = {}
+    for method in (label.removesuffix("-A") for label in labels if label.endswith("-A")):
+        pairs = {d: compare(final[f"{method}-A", d], final[f"{method}-R", d]) for d in sets}
+        better = {d for d, pair in pairs.items() if pair.mean < 0.0 and pair.p < ALPHA}
+        found[f"significant gains of {method} on the four sets"] = len(better & set(CLAIMED))
+        gains |= {(method, d): -pair.mean / means[f"{method}-R", d] for d, pair in pairs.items()}
+    for (method, name), other in itertools.product(gains, ("PBP", "HMC")):
+        if (other, name) in gains:
+            found[f"gain of {method} relative to {other}, {name}"] = gains[method, name] / gains[other, name]
+    return found | _ranks(means, sets)
+
+
+def _ranks(means: Mapping[tuple[str, str], float], sets: Sequence[str]) -> dict[str, float]:
+    """Return the number of data sets on which PBP is better than EP and LA, and LA the worst of all."""
+    found: dict[str, float] = {}
+    for kind in "AR":
+        errors = [{m: means.get((f"{m}-{kind}", name), math.nan) for m in ALL} for name in sets]
+        best = sum(one["PBP"] < min(one["EP"], one["LA"]) for one in errors)
+        found[f"sets on which PBP-{kind} is better than EP and LA"] = best
+        found[f"sets on which LA-{kind} is the worst"] = sum(max(one.values()) == one["LA"] for one in errors)
+    return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from ep_bench.experiments.pbp_2015.cubic_toy import distance_table, function_panels
-from ep_bench.experiments.record import Claim, ExperimentResults, by_method, in_words
+from ep_bench.experiments.record import ExperimentResults, by_method
 from ep_bench.plotting.page import Picture, Table
 
 
@@ -40,22 +42,27 @@ def tables(results: ExperimentResults) -> list[Table]:
     return [distance_table.table(results.summary, str(reference), diagnostics)]
 
 
-def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the statements on figure 1 of the paper, and on figure 5 of the supplement of black-box alpha."""
-    distance, found = by_method(results.summary, distance_table.DISTANCE), []
-    if {"PBP", "BP", "VI (Graves)"} <= distance.keys():
-        near = {name: distance[name] for name in ("PBP", "BP", "VI (Graves)")}
-        holds = max(near["PBP"], near["BP"]) < 0.5 * near["VI (Graves)"]
-        text = "PBP and BP are much closer to HMC than the variational inference of Graves"
-        found.append(Claim(text, holds, f"1-Wasserstein distances from HMC are {in_words(near)}"))
-    arrays = results.arrays
-    alphas = {
-        str(one.get("label")): float(one["alpha"]) for one in results.options.get("methods", ()) if "alpha" in one
+def measures(results: ExperimentResults) -> dict[str, float]:
+    """Return ratios of distances from the reference, and of black-box alpha how its band and its error change."""
+    distance = by_method(results.summary, distance_table.DISTANCE)
+    found = {
+        f"distance of {first} relative to {second}": distance[first] / distance[second]
+        for first, second in itertools.permutations(distance, 2)
+        if distance[second] > 0.0
     }
-    stds = {str(name): float(np.mean(arrays[f"std_{i}"])) for i, name in enumerate(arrays["labels"])} if arrays else {}
-    ordered = {name: stds[name] for name in sorted(alphas, key=lambda name: alphas[name]) if name in stds}
-    if len(ordered) > 1:
-        holds = bool(np.all(np.diff(list(ordered.values())) > 0.0))
-        text = "the predictive variance of black-box alpha increases with alpha"
-        found.append(Claim(text, holds, f"mean standard deviations are {in_words(ordered)}"))
+    arrays, alphas = results.arrays, _alphas(results)
+    if arrays and len(alphas) > 1:
+        places = {str(label): i for i, label in enumerate(arrays["labels"])}
+        ordered = [places[label] for label in sorted(alphas, key=lambda label: alphas[label])]
+        bands = [float(np.mean(arrays[f"std_{i}"])) for i in ordered]
+        found["smallest ratio of standard deviations at successive alphas"] = min(
+            wide / narrow for narrow, wide in itertools.pairwise(bands)
+        )
+        errors = by_method(results.summary, "rmse_inside")
+        found |= {f"error at the data, {label}": errors[label] for label in alphas}
     return found
+
+
+def _alphas(results: ExperimentResults) -> dict[str, float]:
+    """Return alpha by the label of the entry."""
+    return {str(one["label"]): float(one["alpha"]) for one in results.options.get("methods", ()) if "alpha" in one}

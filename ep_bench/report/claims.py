@@ -1,0 +1,391 @@
+"""Verdicts on the claims of the papers (``published/claims.yaml``), from merged studies.
+
+A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
+splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
+does not hold if too few remain. Claims on test points use the interval of the difference over the points
+(``point_differences``) instead of the paired test over the splits. Ratios of times are geometric means over the common
+splits of the ratio of CPU times (tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. The time
+of a fit that has not converged is a lower limit of the time that it needs: the lower end of the interval is the lower
+one of those over all splits and over those on which the second method may have converged, the upper end the upper one
+of those over all splits and over those on which the first may have. A claim is not decided if its methods are there,
+but data sets or splits are missing or differences are within their error. A comparison with splits that have not
+converged decides nothing about data sets won. The reason names these methods. Numbers of an experiment are compared
+with their intervals as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ep_bench import convergence
+from ep_bench.experiments.figures import measures
+from ep_bench.published.claims import (
+    ABOUT,
+    EITHER,
+    FAILS,
+    HOLDS,
+    OPEN,
+    CellClaim,
+    Claim,
+    ClaimDataset,
+    DatasetsWon,
+    Finding,
+    FractionConverged,
+    Measured,
+    PointsWon,
+    TimeRatio,
+)
+from ep_bench.published.matching import OTHER_DATA
+from ep_bench.report import significance
+from ep_bench.report.merge import MergedStudies, cpu_seconds, independent_draws, merge_studies
+from ep_bench.report.point_differences import PointCells, PointDifference, data_sets_with, exceptions_of
+from ep_bench.report.significance import PairedTest
+from ep_bench.results.spreadsheets import harmless
+from ep_bench.types import Array
+
+CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
+CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
+HIGHER_IS_BETTER = {"ll"}
+FEW_SPLITS = "fewer than two common splits"
+
+Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
+
+
+class Duel(NamedTuple):
+    """Two methods on one data set: the mean advantage of the first, and who is better by the paired test."""
+
+    advantage: float  # mean over common splits, positive if the first is better; NaN without a common split
+    decided: int  # 1 the first, -1 the second, 0 neither
+    missing: int  # splits that one of the methods has not finished
+    settled: bool = True  # whether no split of either method is known not to have converged
+    common: int = 0  # splits that both methods have finished; a single one has no paired test
+
+    @property
+    def sure(self) -> int:
+        """Return who is better, 0 if a split has not converged."""
+        return self.decided if self.settled else 0
+
+
+def claim_verdicts(merged: MergedStudies, claims: Iterable[Claim], *, sort: bool = True) -> list[dict[str, Any]]:
+    """Return one row per claim whose methods or study are there, with ``CLAIM_COLUMNS``, worst first if sorted."""
+    cells = _Cells(merged)
+    rows = []
+    for claim in claims:
+        finding = _measured(merged, claim) if isinstance(claim, Measured) else _of_cells(cells, claim)
+        if finding is not None:
+            row = {key: getattr(claim, key, "") for key in CLAIM_COLUMNS[:5]}
+            rows.append({**row, **finding._asdict()})
+    return sorted(rows, key=lambda row: CLAIM_VERDICTS.index(row["verdict"])) if sort else rows
+
+
+def _measured(merged: MergedStudies, claim: Measured) -> Finding | None:
+    """Return what the experiment of a claim shows, None if it is not among the studies."""
+    studies = [study for study in merged.studies if study.lock.get("study") == claim.study]
+    return claim.finding(measures(studies[0])) if studies else None
+
+
+def _of_cells(cells: _Cells, claim: CellClaim) -> Finding | None:
+    """Return what the cells show of a claim, None if a method or all data sets are missing."""
+    labels = {name: cells.label(name, claim.datasets) for name in claim.methods}
+    datasets = {one: cells.dataset(one, labels.values()) for one in claim.datasets}
+    if not all(labels.values()) or not any(datasets.values()):
+        return None
+    finding = _finding(cells, claim, labels, list(datasets.values()))
+    if isinstance(claim, FractionConverged):
+        return finding
+    return _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
+
+
+def claims_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the content of claims.csv."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CLAIM_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+class _Cells:
+    """The finished cells of merged studies, and the meaning of labels of methods and data sets."""
+
+    def __init__(self, merged: MergedStudies) -> None:
+        self.merged = merged
+        self.independent = independent_draws(merged)
+        self.groups = _grouped(merged.rows)
+        self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
+        self.by_dataset: dict[ClaimDataset, list[str]] = {}
+        named: dict[str, list[str]] = {}
+        for study, tag in zip(merged.studies, merged.tags, strict=True):
+            scheme = study.lock.get("splits", {}).get("scheme", "standard")
+            for label, entry in study.lock.get("methods", {}).items():
+                method = merged.names.get((tag, label), label)
+                self.by_name.setdefault(label, []).append(method)
+                for column in entry.get("published") or ():
+                    named.setdefault(column, []).append(method)
+            for label, ref in study.lock.get("datasets", {}).items():
+                if any(ref.get(key) for key in OTHER_DATA):
+                    continue
+                altered = {key: ref[key] for key in ("irrelevant_inputs", "target_transform") if ref.get(key)}
+                with contextlib.suppress(ValueError):  # a scheme that no claim can name
+                    key = ClaimDataset(name=ref.get("name", label), scheme=scheme, **altered)
+                    self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
+        self.by_name = named | self.by_name
+
+    @cached_property
+    def studies(self) -> list[Groups]:
+        """The cells of each study alone, with the labels of the report."""
+        found = []
+        for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
+            rows = merge_studies([study]).rows
+            methods = [self.merged.names.get((tag, label), label) for label in rows["method"]]
+            datasets = [self.merged.dataset_names.get((tag, label), label) for label in rows["dataset"]]
+            found.append(_grouped(rows.assign(method=methods, dataset=datasets)))
+        return found
+
+    def label(self, name: str, datasets: Sequence[ClaimDataset]) -> str:
+        """Return the method of the report with a label or published column, empty if there is none.
+
+        Of several, the method with the largest number of finished splits on the data sets is used.
+        """
+        places = {label for one in datasets for label in self.by_dataset.get(one, ())}
+        return max(self.by_name.get(name, [""]), key=lambda method: sum(self.finished(method, d) for d in places))
+
+    def dataset(self, wanted: ClaimDataset, methods: Iterable[str]) -> str:
+        """Return the data set of the report for which all methods are planned, empty if there is none."""
+        methods = list(methods)
+        planned = [d for d in self.by_dataset.get(wanted, ()) if all((m, d) in self.merged.planned for m in methods)]
+        return max(planned, key=lambda d: sum(self.finished(m, d) for m in methods), default="")
+
+    def finished(self, method: str, dataset: str) -> int:
+        """Return the number of finished cells."""
+        return len(self.groups.get((method, dataset), ()))
+
+    def ended_ok(self, method: str, dataset: str) -> int:
+        """Return the number of cells that ended without an error."""
+        rows = self.groups.get((method, dataset))
+        return 0 if rows is None else int((rows["status"] == "ok").sum())
+
+    def column(self, method: str, dataset: str, name: str) -> pd.Series[float]:
+        """Return one column of the cells that ended ok, by split, without missing values."""
+        rows = self.groups.get((method, dataset))
+        if rows is None:
+            return pd.Series(dtype=float)
+        return rows.loc[rows["status"] == "ok", name].dropna()
+
+    def duel(self, first: str, second: str, dataset: str, metric: str) -> Duel:
+        """Return the paired comparison of two methods on a data set; an empty name is a data set without cells."""
+        pair = pd.concat([self.column(m, dataset, metric) for m in (first, second)], axis=1, join="inner")
+        planned = max(self.merged.planned.get((m, dataset), 1) for m in (first, second))
+        if pair.empty:
+            return Duel(math.nan, 0, planned)
+        gaps = (pair.iloc[:, 0] - pair.iloc[:, 1]).to_numpy(dtype=float)
+        gaps = gaps if metric in HIGHER_IS_BETTER else -gaps
+        missing = planned - len(gaps)
+        significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < significance.ALPHA
+        settled = not self.unconverged((first, second), (dataset,))
+        decided = int(np.sign(gaps.mean())) if significant else 0
+        return Duel(float(gaps.mean()), decided, missing, settled, len(gaps))
+
+    def p(self, gaps: Array, method: str, dataset: str) -> float:
+        """Return the p-value of the paired test of differences on the splits of a data set."""
+        rows = self.groups[method, dataset]
+        fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
+        return float(PairedTest(dataset in self.independent, fraction).p(gaps))
+
+    def seconds(self, methods: Sequence[str], dataset: str) -> pd.DataFrame:
+        """Return the CPU seconds (J, 2) of two methods on their common splits.
+
+        Times of one study are compared, that with the most common splits; its cells may be of several machines. Without
+        two common splits in any study, the cells of all studies are used.
+        """
+        best = max((_seconds(groups, methods, dataset) for groups in self.studies), key=len)
+        return best if len(best) > 1 else _seconds(self.groups, methods, dataset)
+
+    @cached_property
+    def points(self) -> PointCells:
+        """The scores of test points."""
+        return PointCells(self.merged, partial(self.unconverged_splits, nearly=False))
+
+    def unconverged_splits(self, method: str, dataset: str, *, nearly: bool = True) -> set[int]:
+        """Return the splits that are known not to have converged, with or without those that nearly have."""
+        rows = self.groups[method, dataset].reset_index()
+        states = {int(row["split"]): convergence.judge(row) for row in rows.to_dict("records")}
+        return {split for split, state in states.items() if state == "not" or (nearly and state == "nearly")}
+
+    def unconverged(self, methods: Iterable[str], datasets: Iterable[str]) -> list[str]:
+        """Return the methods with splits that have not converged on some of the data sets."""
+        datasets = list(datasets)
+        return [method for method in methods if self.merged.converged([method], datasets).unconverged]
+
+
+def _grouped(rows: pd.DataFrame) -> Groups:
+    """Return the cells by method and data set, indexed by split."""
+    return {(str(m), str(d)): part.set_index("split") for (m, d), part in rows.groupby(["method", "dataset"])}
+
+
+def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> pd.DataFrame:
+    """Return the CPU seconds (J, 2) of two methods on the common splits that ended ok."""
+    found = [groups.get((method, dataset)) for method in methods]
+    times = [cpu_seconds(rows[rows["status"] == "ok"]).dropna() for rows in found if rows is not None]
+    return pd.concat(times, axis=1, join="inner") if len(times) == len(methods) else pd.DataFrame()
+
+
+def _finding(cells: _Cells, claim: CellClaim, labels: dict[str, str], datasets: Sequence[str]) -> Finding:
+    if isinstance(claim, PointsWon):
+        named = dict(zip((one.name for one in claim.datasets), datasets, strict=True))
+        return _points_won(cells, labels, named, claim)
+    if isinstance(claim, DatasetsWon):
+        first, second = ([labels[name] for name in names] for names in (claim.first, claim.second))
+        return _datasets_won(cells, first, second, datasets, claim)
+    if isinstance(claim, TimeRatio):
+        return _time_ratio(cells, (labels[claim.first], labels[claim.second]), datasets, claim)
+    return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
+
+
+def _with_unconverged(finding: Finding, methods: Sequence[str]) -> Finding:
+    """Return a finding whose reason names the methods with splits that have not converged."""
+    if not methods:
+        return finding
+    text = f"some splits have not converged: {', '.join(methods)}"
+    return finding._replace(reason="; ".join(filter(None, [finding.reason, text])))
+
+
+def _sets(number: int) -> str:
+    return f"{number} data set{'s' * (number != 1)}"
+
+
+def _datasets_won(
+    cells: _Cells, first: Sequence[str], second: Sequence[str], datasets: Sequence[str], claim: DatasetsWon
+) -> Finding:
+    """Count the data sets on which each of the first methods is better than each of the second ones."""
+    duels = [[cells.duel(a, b, dataset, claim.metric) for a in first for b in second] for dataset in datasets]
+    won = sum(all(duel.decided == 1 for duel in on) for on in duels)
+    lost = sum(any(duel.decided == -1 for duel in on) for on in duels)
+    whole = [on for on in duels if not any(duel.missing for duel in on)]
+    ahead, missing = sum(all(duel.advantage > 0.0 for duel in on) for on in whole), len(duels) - len(whole)
+    complete = f"{len(whole)} complete data set{'s' * (len(whole) != 1)}" if missing else str(len(duels))
+    found = f"{ahead} of {complete} by means; by the paired test {won} won, {lost} lost"
+    if len(duels) == len(first) == len(second) == 1 and not math.isnan(duels[0][0].advantage):
+        found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
+    found += f"; claimed: at least {claim.threshold}"
+    reasons = [f"splits are missing on {missing} of {_sets(len(duels))}"] * bool(missing)
+    single = sum(any(duel.common == 1 for duel in on) for on in whole)
+    reasons += [f"a single split has no paired test ({_sets(single)})"] * bool(single)
+    reasons += ["the other differences are within their error"] * (won + lost + missing + single < len(duels))
+    if sum(all(duel.sure == 1 for duel in on) for on in duels) >= claim.threshold:
+        return Finding(found, HOLDS)
+    lost_surely = sum(any(duel.sure == -1 for duel in on) for on in duels)
+    verdict = FAILS if len(duels) - lost_surely < claim.threshold else OPEN
+    return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
+
+
+def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str], claim: TimeRatio) -> Finding:
+    """Compare the geometric mean of the ratios of times on each data set with the threshold."""
+    means: list[float] = []  # of the log ratio
+    limits: list[tuple[float, float]] = []  # its lower and upper limit
+    stopped: set[str] = set()  # methods with fits that have not converged, or nearly
+    for dataset in datasets:
+        pair = cells.seconds(methods, dataset)
+        if len(pair) < 2 or not (pair.to_numpy(dtype=float) > 0.0).all():
+            continue
+        logs = np.log(pair.to_numpy(dtype=float)) @ [1.0, -1.0]
+        means.append(float(logs.mean()))
+        early = [cells.unconverged_splits(method, dataset) for method in methods]
+        stopped |= {method for method, splits in zip(methods, early, strict=True) if splits}
+        first, second = (~pair.index.isin(list(splits)) for splits in early)
+        whole = _interval(logs)
+        limits.append((min(_interval(logs[second])[0], whole[0]), max(_interval(logs[first])[1], whole[1])))
+    if not limits:
+        return Finding("", OPEN, FEW_SPLITS)
+    ratios = np.exp(means).tolist()
+    span = f"{min(ratios):.3g}" if len(ratios) == 1 else f"{min(ratios):.3g} to {max(ratios):.3g}"
+    found = (
+        f"{' / '.join(methods)} {span} on {len(ratios)} of {_sets(len(datasets))} (CPU times); "
+        f"claimed: {claim.limit} {claim.threshold:g}"
+    )
+    above = [_above(claim, low, high) for low, high in limits]
+    if any(high < 0.0 for _, high in above):
+        return Finding(found, FAILS)
+    if len(limits) < len(datasets):
+        few = len(datasets) - len(limits)
+        return Finding(found, OPEN, f"{FEW_SPLITS} on {few} of {_sets(len(datasets))}")
+    decided = all(low >= 0.0 for low, _ in above)
+    fits = f", or open at one end because of unconverged fits of {' and '.join(sorted(stopped))}" if stopped else ""
+    why = f"a ratio is within its error{fits}"
+    return Finding(found, HOLDS) if decided else Finding(found, OPEN, why)
+
+
+def _above(claim: TimeRatio, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of what is to be positive: a log ratio (low, high) on the claimed side of its threshold."""
+    middle = math.log(claim.threshold)
+    if claim.limit == "at least":
+        return low - middle, high - middle
+    if claim.limit == "at most":
+        return middle - high, middle - low
+    room = math.log(ABOUT)  # the distance from the threshold is to be below
+    ends = abs(low - middle), abs(high - middle)
+    return room - max(ends), room - (0.0 if low <= middle <= high else min(ends))
+
+
+def _interval(logs: Array) -> tuple[float, float]:
+    """Return the 95 % t-interval of the mean of values on splits, unlimited for fewer than two."""
+    if len(logs) < 2:
+        return -math.inf, math.inf
+    quantile = float(stats.t.isf(0.5 * significance.ALPHA, len(logs) - 1))
+    error = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    return float(logs.mean()) - error, float(logs.mean()) + error
+
+
+def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
+    """Compare the number of cells that ended ok and converged with the threshold."""
+    groups = [(m, d) for m in methods for d in datasets if d]
+    planned = sum(cells.merged.planned[group] for group in groups)
+    missing = planned - sum(cells.finished(*group) for group in groups)
+    good = sum(cells.ended_ok(*one) - len(cells.unconverged_splits(*one)) for one in groups if cells.finished(*one))
+    found = f"{good} of {planned - missing} converged; {planned} planned; claimed: at least {threshold:.0%}"
+    if all(datasets) and good >= threshold * planned:
+        return Finding(found, HOLDS)
+    if good + missing < threshold * planned:
+        return Finding(found, FAILS)
+    reasons = [f"{missing} cells are missing"] * bool(missing) + ["data sets are missing"] * (not all(datasets))
+    return Finding(found, OPEN, "; ".join(reasons))
+
+
+def _points_won(cells: _Cells, labels: dict[str, str], datasets: dict[str, str], claim: PointsWon) -> Finding:
+    """Count the data sets on which all pairs of methods have the claimed relation over their test points."""
+    known: list[PointDifference] = []
+    exceptions: list[str] = []
+    signs = []
+    for name, dataset in datasets.items():
+        first, second = (
+            [cells.points.best([labels[one] for one in entry.split(EITHER)], dataset, claim.metric) for entry in side]
+            for side in (claim.first, claim.second)
+        )
+        gaps = {(a, b): cells.points.difference(a, b, dataset, claim.metric) for a, b in product(first, second)}
+        known += [gap for gap in gaps.values() if gap]
+        signs.append([None if gap is None or not gap.settled else gap.sign for gap in gaps.values()])
+        exceptions += exceptions_of(name, gaps, claim.relation)
+    right, wrong = (data_sets_with(signs, claim.relation, wanted=wanted) for wanted in (True, False))
+    found = f"{claim.relation} on {right} of {_sets(len(datasets))}; claimed: at least {claim.threshold}"
+    if len(known) == 1:
+        found = f"advantage {known[0].mean:.3g} ({known[0].low:.3g} to {known[0].high:.3g})"
+    elif exceptions:
+        found += f"; {'; '.join(exceptions)}"
+    if right >= claim.threshold:
+        return Finding(found, HOLDS)
+    verdict = FAILS if len(datasets) - wrong < claim.threshold else OPEN
+    unknown = sum(any(state is None for state in states) for states in signs)
+    reasons = [f"no settled scores of test points on {unknown} of {_sets(len(datasets))}"] * bool(unknown)
+    reasons += ["differences are within their error"] * (unknown + right + wrong < len(datasets))
+    return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
