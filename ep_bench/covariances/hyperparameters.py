@@ -67,6 +67,8 @@ class Hyperparameters:
     low: Array  # (P,) limits of the search, logarithms
     high: Array  # (P,)
     fixed: Array  # (P,) logarithms of entries that are not learned, NaN elsewhere
+    origin: Array  # (P,) logarithms at which the first search starts
+    spread: Array  # (P,) standard deviations of random starting points around the origin
 
     @classmethod
     def of(cls, names: tuple[str, ...], d: int, fixed: FixedValues, *, flat: bool = False) -> Hyperparameters:
@@ -80,7 +82,8 @@ class Hyperparameters:
         limits = np.log([LIMITS.get(one, VARIANCE_LIMITS) for one in roles])
         median = np.array([math.log(prior.median) + prior.power * math.log(d) for prior in priors])
         std = np.array([math.inf if flat else prior.std for prior in priors])
-        return cls(names, median, std, limits[:, 0], limits[:, 1], _fixed_logarithms(names, fixed))
+        spread = np.full(len(names), SPREAD)
+        return cls(names, median, std, limits[:, 0], limits[:, 1], _fixed_logarithms(names, fixed), median, spread)
 
     @property
     def free(self) -> NDArray[np.bool_]:
@@ -101,13 +104,19 @@ class Hyperparameters:
         named = np.array([role(one) == name for one in self.names])
         return replace(self, high=np.where(named, math.log(value), self.high))
 
+    def starting_at(self, name: str, value: float, varied: str) -> Hyperparameters:
+        """Return the same hyperparameters with a name's first value, and random starting points of ``varied`` only."""
+        roles = np.array([role(one) for one in self.names])
+        origin = np.where(roles == name, math.log(value), self.origin)
+        return replace(self, origin=origin, spread=np.where(roles == varied, SPREAD, 0.0))
+
     def start(self) -> Array:
-        """Return logarithms (P,): the medians, and the fixed values."""
-        return np.where(self.free, self.median, self.fixed)
+        """Return logarithms (P,): the origin, by default the medians, and the fixed values."""
+        return np.where(self.free, self.origin, self.fixed)
 
     def random_start(self, rng: np.random.Generator) -> Array:
-        """Return logarithms (P,): random values around the medians, and the fixed values."""
-        return np.where(self.free, self.median + SPREAD * rng.standard_normal(len(self.names)), self.fixed)
+        """Return logarithms (P,): random values around the origin, and the fixed values."""
+        return np.where(self.free, self.origin + self.spread * rng.standard_normal(len(self.names)), self.fixed)
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
         """Return the log density (nats) of the learned logarithms, 0 under flat priors, and its gradient (P,)."""

@@ -59,6 +59,18 @@ def test_fixed_values_do_not_change_and_the_rest_is_random():
     assert np.std(drawn) == pytest.approx(1.0, abs=0.15)
 
 
+def test_other_starting_points_change_neither_prior_nor_fixed_values():
+    plain = hyper("se", magnitude=2.0)
+    space = plain.starting_at("noise_variance", 0.7, "lengthscale")
+    first, drawn = (space.values(theta) for theta in (space.start(), space.random_start(np.random.default_rng(0))))
+    assert (first["magnitude"], first["noise_variance"]) == pytest.approx((2.0, 0.7))
+    assert (drawn["magnitude"], drawn["noise_variance"]) == pytest.approx((2.0, 0.7))
+    np.testing.assert_allclose(first["lengthscale"], np.full(4, 2.0))
+    assert len(set(drawn["lengthscale"])) == 4
+    theta = np.arange(6.0)
+    assert space.log_prior(theta)[0] == plain.log_prior(theta)[0]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

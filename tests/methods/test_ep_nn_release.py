@@ -55,3 +55,13 @@ def test_half_of_the_sweeps_remain_after_the_release(fixed: Any) -> None:
     unending, ard = fit(prior="gaussian", **strict), fit(prior="ard", release=1e-30, **strict)
     assert unending.n_iterations_ == ard.n_iterations_ == SWEEPS
     assert shared(unending, ard) == SWEEPS // 2
+
+
+def test_the_dampings_of_the_paper_lead_to_the_same_fixed_point() -> None:
+    printed = {"final_output_damping": 0.2, "prior_damping": 0.6}
+    ours, paper = (fit(prior="laplace", tolerance=1e-6, **options) for options in ({}, printed))
+    assert ours.converged_
+    assert paper.converged_
+    assert ours.n_iterations_ < paper.n_iterations_
+    assert paper.log_evidence_ == pytest.approx(ours.log_evidence_, abs=1e-4)
+    np.testing.assert_allclose(paper.state_.weight_means, ours.state_.weight_means, atol=1e-4)

@@ -247,6 +247,13 @@ class TestTheWayToAFixedPoint:
         assert schedule.converge(one, PLAN._replace(evidence=True), history)
         assert len(history.sizes) == 101
 
+    def test_output_and_prior_sites_have_limits_of_their_own(self):
+        one, dampings = stub(lambda turn: 0.5**turn), []
+        quiet = one[0].sweep
+        one[0].sweep = lambda *damping: (dampings.append(damping), quiet(*damping))[1]
+        assert schedule.converge(one[0], PLAN._replace(final_output=0.2, prior=0.6), schedule.ConvergenceHistory())
+        assert set(dampings) == {(0.8, 0.2, 0.6)}
+
     def test_a_small_step_is_named_first(self):
         one, _ = stub(lambda turn: 0.5**turn)
         history = schedule.ConvergenceHistory()

@@ -18,7 +18,7 @@ from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
 from ep_bench.methods.gp_t import ep, laplace, learning, sampling, scale_mixture
 from ep_bench.methods.gp_t import state as gp_t_state
-from ep_bench.methods.gp_t.inference import evidence, infer
+from ep_bench.methods.gp_t.inference import evidence, infer, problem_of
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import log_constant, moments
 from ep_bench.scoring import score
@@ -44,6 +44,14 @@ def conflicting():
 
 def options_of(hyper):
     return {"lengthscale": hyper["ell"], "magnitude": hyper["magn2"], "nu": hyper["nu"], "scale": hyper["sigma"]}
+
+
+def test_searches_start_at_the_values_of_the_paper():
+    found = [
+        problem_of(conflicting(), gp_t.METHOD.config(nu="optimize", **options)).hyper.start()
+        for options in ({}, {"start": "paper"})
+    ]
+    np.testing.assert_allclose(np.exp(found), [[1.0, 1.0, 0.3, 4.0], [1.0, 1.0, 0.5, 4.0]])
 
 
 @pytest.mark.parametrize("inference", EVERY)

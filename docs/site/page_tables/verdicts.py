@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import published
-from ep_bench.published.claims import FILE, load_claims
+from ep_bench.experiments.figures import measures
+from ep_bench.published.claims import FILE, Measured, load_claims
 from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
 from ep_bench.report.merge import merge_studies
 
@@ -96,6 +97,14 @@ def _with_places_before(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, 
     return zip(rows, ["", *(row["place"] for row in rows)], strict=False)
 
 
+def both_readings(folder: str, other: str) -> list[str]:
+    """Return the verdicts on the claims about an experiment, also with the options of another study."""
+    found = [measures(stored_study(name)) for name in (folder, other)]
+    claims = [claim for claim in load_claims(FILE) if isinstance(claim, Measured) and claim.study == folder]
+    body = [[claim.place, claim.claim, *(claim.finding(values).verdict for values in found)] for claim in claims]
+    return table(["Place", "The paper", "Magnitude 9", "Magnitude 3"], body)
+
+
 def claim_counts() -> list[str]:
     """Return the number of claims per paper and verdict."""
     found = [Counter(row["verdict"] for row in _claims() if row["source"] == source) for source in PAPERS]
@@ -118,6 +127,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "reproductions": reproductions,
     **{f"verdicts-{one}": partial(models_of, one) for one in ("hernandez-lobato2015", "bui2015", "jylanki2014")},
     **{f"claims-{one}": partial(claims_of, one) for one in PAPERS},
+    "figure-3-jylanki2011": partial(both_readings, "student-t-convergence", "student-t-convergence-3"),
     "claim-counts": claim_counts,
     "claims-fail": claims_that_fail,
 }

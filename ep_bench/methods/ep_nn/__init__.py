@@ -113,6 +113,13 @@ class Config(BaseModel):
     final_damping: Rate | None = Field(
         None, description="damping delta of all sites afterwards; ours: 0.9 sequential, 0.4 parallel"
     )
+    final_output_damping: Rate = Field(
+        1.0, json_schema_extra={NEUTRAL: 1.0}, description="upper limit of that of output sites; section 3.3.1: 0.2"
+    )
+    prior_damping: Rate = Field(
+        1.0, json_schema_extra={NEUTRAL: 1.0}, description="the same for the priors of input weights; section 3.3.1: "
+        "0.5 to 0.7",
+    )  # fmt: skip
     clip: bool = Field(True, description="set negative precisions of input sites to 0; ours")
     prior_updates: Literal["always", "once"] = Field(
         "always",
@@ -318,7 +325,7 @@ def schedule_of(config: Config) -> schedule.SweepSchedule:
     return schedule.SweepSchedule(
         config.sweeps, config.tolerance, first, output, final, config.prior == "gaussian",
         config.prior_updates == "once", config.release or np.inf, config.noise_variance is None, config.accelerate,
-        config.stop == "evidence",
+        config.stop == "evidence", config.final_output_damping, config.prior_damping,
     )  # fmt: skip
 
 

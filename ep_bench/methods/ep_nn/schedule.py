@@ -49,6 +49,8 @@ class SweepSchedule(NamedTuple):
     learn_noise: bool
     accelerate: bool
     evidence: bool = False  # also end the last stage if the log evidence is stable
+    final_output: float = 1.0  # upper limit of delta of output sites in the last stage
+    prior: float = 1.0  # upper limit of delta of prior sites of input weights and of scales
 
 
 class ConvergenceHistory:
@@ -123,9 +125,8 @@ def run(approximation: NetworkApproximation, schedule: SweepSchedule) -> tuple[C
         if schedule.release < np.inf:
             earlier = schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release, evidence=False)
             converge(approximation, earlier, history)
-        settled = settle_weight_priors(
-            approximation, schedule.tolerance, MORE_PRIOR_SWEEPS if schedule.once else PRIOR_SWEEPS
-        )
+        sweeps = MORE_PRIOR_SWEEPS if schedule.once else PRIOR_SWEEPS
+        settled = settle_weight_priors(approximation, schedule.tolerance, sweeps, schedule.prior)
         history.unsettled = schedule.once and not settled
         if schedule.once:
             make_proper(approximation)
@@ -133,12 +134,14 @@ def run(approximation: NetworkApproximation, schedule: SweepSchedule) -> tuple[C
     return history, converge(approximation, schedule, history) and not history.unsettled
 
 
-def settle_weight_priors(approximation: NetworkApproximation, tolerance: float, sweeps: int = PRIOR_SWEEPS) -> bool:
+def settle_weight_priors(
+    approximation: NetworkApproximation, tolerance: float, sweeps: int = PRIOR_SWEEPS, damping: float = 1.0
+) -> bool:
     """Run EP on the priors of input weights with fixed sites of the likelihood; return whether it converged."""
     before, settled = approximation.snapshot(), False
     for _ in range(sweeps):
         found = record()
-        approximation.sweep_weight_priors(1.0, found)
+        approximation.sweep_weight_priors(damping, found)
         settled = bool((found.steps[:, 0] <= tolerance**2 * found.steps[:, 1]).all())
         if settled:
             break
@@ -199,7 +202,8 @@ class LastStage:
         """Sweep once, and extrapolate if possible; return whether the fit has converged."""
         approximation, history = self.approximation, self.history
         before, history.restored = approximation.snapshot(), None
-        found = approximation.sweep(self.part, self.part, self.part)
+        output, prior = min(self.part, self.schedule.final_output), min(self.part, self.schedule.prior)
+        found = approximation.sweep(self.part, output, prior)
         size = history.add(found, approximation, self.part)
         if self.extrapolation is not None and self.extrapolation.has_diverged(history) and self._rolled_back():
             return False

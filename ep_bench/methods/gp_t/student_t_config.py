@@ -79,6 +79,12 @@ class Config(GaussianProcessConfig):
         description="draws of mcmc stored for predictions, of all chains, evenly thinned, at least one per chain; ours",
     )
     starts: int = Field(1, ge=1, description="number of searches for the hyperparameters; ours")
+    start: Literal["medians", "paper"] = Field(
+        "medians",
+        description="where searches start: at the medians of the weak priors, further ones at random around them "
+        "(medians; ours), or at sigma 0.5, further ones with random lengthscales (paper, as in Jylanki et al. (2011))",
+        json_schema_extra={NEUTRAL: "medians"},
+    )
 
     @field_validator("evidence_check")
     @classmethod

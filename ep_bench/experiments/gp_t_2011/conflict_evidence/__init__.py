@@ -4,7 +4,7 @@ from ep_bench.experiments.record import Experiment
 
 EXPERIMENT = Experiment(
     name="conflict_evidence",
-    version=2,
+    version=1,
     package=__name__,
     caption=(
         "Differences from the log evidence by annealed importance sampling over the grid (nats), absolute and "

@@ -31,7 +31,9 @@ class Config(Options):
 
     dataset: SetName = Field("boston", description="name of the data set (figure 5: boston)")
     folds: int = Field(10, ge=2, description="folds of the cross-validation (section 6.1: 10)")
-    chains: ChainOptions = Field(ChainOptions(), description="chains that determine the hyperparameters; ours")
+    chains: ChainOptions = Field(
+        ChainOptions(), description="chains whose means of logarithms are the hyperparameters; ours"
+    )
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (
             KnownNoiseMethod.named("gp_t", "MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),

@@ -61,7 +61,8 @@ class Config(Options):
         description="method entries; times are relative to the first (table 1)",
     )
     chains: ChainOptions = Field(
-        ChainOptions(warmup=150, samples=150), description="chains that determine the posterior means; ours"
+        ChainOptions(warmup=150, samples=150),
+        description="chains whose means of logarithms are the posterior means; ours",
     )
     nu: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     scale: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
