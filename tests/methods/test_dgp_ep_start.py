@@ -174,6 +174,22 @@ class TestReleasedProgram:
         assert dgp_ep.Config(**named.model_dump()) == named
 
 
+def test_of_several_starts_that_of_lowest_energy_is_trained(monkeypatch):
+    trained, train, evidences = [], dgp_ep._train, iter([-3.0, -1.0, -2.0, -1.5])
+
+    def noted(problem, config, theta, *data):
+        trained.append((config.steps, theta))
+        return train(problem, config, theta, *data)
+
+    monkeypatch.setattr(dgp_ep, "_train", noted)
+    monkeypatch.setattr(dgp_ep, "log_evidence", lambda *_: next(evidences))
+    config = dgp_ep.Config(inducing=5, steps=40, batch_size=10, start="random", starts=3)
+    state, _ = dgp_ep.fit(rows_of(), config, np.random.default_rng(0))
+    assert [steps for steps, _ in trained] == [4, 4, 4, 40]
+    assert not np.array_equal(trained[0][1], trained[2][1])
+    assert state.theta is trained[3][1] is trained[1][1]
+
+
 class TestConvergence:
     def test_a_falling_energy(self):
         config = dgp_ep.Config(inducing=5, steps=40, batch_size=10, start="random", learning_rate=0.02)

@@ -61,19 +61,17 @@ from ep_bench.methods.dgp_ep.energy import (
 )
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
-from ep_bench.methods.dgp_ep.training import TrainingHistory, run
+from ep_bench.methods.dgp_ep.training import SETTLED, TrainingHistory, judge, run, warn_unconverged
 from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import ClassProbabilities, Predictive
-from ep_bench.types import Array, Decrease, Method, Rows
+from ep_bench.types import Array, Method, Rows
 
 SITE_RATE = 0.01  # larger rates (0.02 to 0.1) gave higher energies on boston's first split without hidden layers
 
 RANDOM_RATE, FITC_RATE = 0.005, 0.002  # first step sizes of Adam by default, by start
 
 RELEASED = {"steps": 6000, "learning_rate": RANDOM_RATE, "schedule": "constant", "start": "random"}
-
-SETTLED = Decrease(since=2, limit=0.02)  # of the energy, nats per data point; the limit is that of ``sgp``
 
 NO_GAIN = 0.02  # log evidence above that of the class frequencies, nats per data point; less is no fit
 
@@ -103,6 +101,12 @@ class Config(BaseModel):
         description="initial parameters: random factors, or, in regression, those of sparse Gaussian processes, layer "
         "by layer; ours; released program: random",
         json_schema_extra={NEUTRAL: "random"},
+    )
+    starts: PositiveInt = Field(
+        1,
+        description="number of random starts; if several, each is trained for a tenth of the steps, and then that of "
+        "lowest energy for all; ours",
+        json_schema_extra={NEUTRAL: 1},
     )
     training: Literal["own", "released program"] = Field(
         "own",
@@ -216,17 +220,19 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     )
     problem = DGPProblem(structure, likelihood, len(y), config.alpha, config.propagation)
     with threadpool_limits(1):  # optimisation amplifies rounding errors, which depend on the number of threads
-        theta = _initial(problem, config, X, y, inducing, rng)
+        theta = _best_start(problem, config, X, y, inducing, rng)
         history = _train(problem, config, theta, X, y, rng)
         noise = normal_draws(outputs, rng)
         evidence = log_evidence(problem, theta, X, y, noise)
         error = rounding_error(problem, theta, X, y, rng, noise) / len(y)
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
-    converged = _judge(history, config)
+    converged = judge(history, config.plateau)
     if train.classes and evidence / len(y) < _frequencies(train.y) + NO_GAIN:
         converged = False
-        _warn("the energy is not below that of the class frequencies; another random_state may find a better optimum")
+        warn_unconverged(
+            "the energy is not below that of the class frequencies; several starts may find a better optimum"
+        )
     if error > SETTLED.limit / 2.0:
         warnings.warn(
             f"rounding errors change the energy by about {error:.2g} nats per data point, as a noise is close to 0; "
@@ -237,6 +243,21 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     samples = config.samples if config.prediction == "sampling" else 0
     state = State(structure, likelihood, config.propagation, theta, samples, evidence, history.steps, converged)
     return state, history.trace
+
+
+def _best_start(
+    problem: DGPProblem, config: Config, X: Array, y: Array, inducing: Array, rng: np.random.Generator
+) -> Array:
+    """Return initial parameters (P,); of several starts, those of lowest energy after a tenth of the steps."""
+    if config.starts == 1:
+        return _initial(problem, config, X, y, inducing, rng)
+    noise, screening = normal_draws(problem.structure.dims[-1], rng), max(config.steps // 10, 1)
+    found = []
+    for _ in range(config.starts):
+        theta = _initial(problem, config, X, y, inducing, rng)
+        _train(problem, config.model_copy(update={"steps": screening}), theta, X, y, rng)
+        found.append((log_evidence(problem, theta, X, y, noise), theta))
+    return max(found, key=lambda start: start[0])[1]
 
 
 def _initial(
@@ -250,29 +271,6 @@ def _initial(
 
 def _from_sparse(config: Config, likelihood: Likelihood) -> bool:
     return config.start == "fitc" and likelihood == "gaussian"
-
-
-def _judge(history: TrainingHistory, config: Config) -> bool | None:
-    """Return whether the training has converged, None if it is too short to decide; warn if not."""
-    converged: bool | None
-    if config.plateau is not None:
-        converged, words = history.settled, f"no plateau of the energy in {config.steps} steps"
-    else:
-        decrease = SETTLED.of(history.objectives)
-        converged = SETTLED.met(decrease)
-        words = (
-            f"the energy decreased by {decrease:.3f} nats per data point from the second to the last quarter "
-            "of the steps; more steps may help"
-        )
-    if converged is False:
-        _warn(words)
-    return converged
-
-
-def _warn(words: str) -> None:
-    from ep_bench.errors import ConvergenceWarning
-
-    warnings.warn(words, ConvergenceWarning, stacklevel=4)
 
 
 def _frequencies(y: Array) -> float:
@@ -356,7 +354,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
         + outputs * (2e-5 + 5e-10 * M**3 + 3e-9 * M * config.batch_size * d)
         + later * 1.3e-9 * M**2 * config.batch_size
     )
-    training = config.steps * step * (2.2 if config.optimizer == "sep" else 1.6)
+    steps = config.steps * (1.0 + 0.1 * config.starts if config.starts > 1 else 1.0)
+    training = steps * step * (2.2 if config.optimizer == "sep" else 1.6)
     search = 3e-4 + min(n, fitc_start.MAX_ROWS) * M * (1e-8 + 1.2e-9 * d + 2.5e-10 * M)  # as in ``sgp``
     starts = len(config.hidden) + 1 if config.start == "fitc" else 0
     return training + starts * 1.6 * fitc_start.SEARCH_STEPS * search
