@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import hashlib
 import io
 import lzma
@@ -81,13 +82,35 @@ def build(originals: Path) -> None:
     files = {name: (card["path"], card["sha256"], stored_file(name, card)) for name, card in cards().items()}
     files["cep"] = (MOLECULES_ORIGINAL, MOLECULES_SHA256, MOLECULES)
     for path, sha256, target in files.values():
-        if (originals / path).exists() or not target.exists():
-            store(originals / path, sha256, target)
+        zipped = (originals / path).with_name(f"{Path(path).name}.gz")
+        if zipped.exists():
+            store(zipped, gzip.decompress(zipped.read_bytes()), sha256, target)
+        elif (originals / path).exists() or not target.exists():
+            store(originals / path, (originals / path).read_bytes(), sha256, target)
+    for target, (original, sha256) in masks().items():
+        if (originals / original).exists():
+            store(originals / original, mask_text(originals / original, target.name), sha256, target)
 
 
-def store(original: Path, sha256: str, target: Path) -> None:
+def masks() -> dict[Path, tuple[Path, str]]:
+    """Return the originals of the stored test sets and the checksums of their texts, by stored file."""
+    names = {"folds": "test_mask.csv.gz", "gap": "gap_test_mask.csv.gz"}
+    return {
+        HERE / name / f"{scheme}.txt.xz": (Path(card["path"]).with_name(names[scheme]), sha256)
+        for name, card in cards().items()
+        for scheme, sha256 in card.get("masks", {}).items()
+    }
+
+
+def mask_text(original: Path, name: str) -> bytes:
+    """Return the test sets of a 0/1 table of points and splits: one line of folds, or one line of 0/1 per split."""
+    mask = np.loadtxt(original, delimiter=",", dtype=np.int64)
+    lines = [mask.argmax(axis=1)] if name.startswith("folds") else mask.T
+    return "".join("".join(map(str, line)) + "\n" for line in lines).encode("ascii")
+
+
+def store(original: Path, content: bytes, sha256: str, target: Path) -> None:
     """Write an original with the expected checksum, compressed if the name of the target ends in xz."""
-    content = original.read_bytes()
     require(original, content, sha256)
     target.write_bytes(compress(content) if target.suffix == ".xz" else content)
 
@@ -138,9 +161,10 @@ README_HEAD = """# Data sets
 
 One folder per data set: `card.yaml` has its size, columns, source, licence, citation and peculiarities; the data file
 next to it is the original, compressed by xz unless it is compressed already; `cep` has fingerprints computed from the
-original, which is next to them. The folder named by `EP_BENCH_DATA` and the user's cache take precedence. A
-wheel has the files inside the package. `ep-bench data show NAME` prints a card, `ep-bench data verify` compares the
-files with their checksums.
+original, which is next to them. `folds.txt.xz` has the published fold of each data point, and `gap.txt.xz` one line per
+input, with a 1 for each test point of the public gap splits. The folder named by `EP_BENCH_DATA` and the user's cache
+take precedence. A wheel has the files inside the package. `ep-bench data show NAME` prints a card, `ep-bench data
+verify` compares the files with their checksums.
 
 In a clone, `python datasets/build.py build FOLDER` rebuilds the files from the originals and verifies their checksums.
 `python datasets/build.py fingerprints` computes the inputs of `cep`, which needs the extra `molecules` (RDKit). The
@@ -164,6 +188,7 @@ def verify() -> int:
     """Compare every stored file with its checksum; print one line per file."""
     files = [(stored_file(name, card), card["sha256"]) for name, card in cards().items()]
     wrong = 0
+    files += [(path, sha256) for path, (_, sha256) in masks().items()]
     for path, sha256 in [*files, (MOLECULES, MOLECULES_SHA256)]:
         try:
             require(path, read(path), sha256)

@@ -72,6 +72,8 @@ class DatasetRef:
     irrelevant_inputs: int = 0
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
     drop_rows: Literal["none", "suspect"] = "none"
+    drop_inputs: Literal["none", "leak"] = "none"
+    train_points: int | None = None  # number of training points drawn from those of each split
     task: Task = "regression"
     missing: Policy = "error"  # or median, most_frequent, keep; drop for the target
     categories: Policy = "error"  # or onehot, ordinal; drop by name
@@ -102,6 +104,7 @@ class DatasetInfo:
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
     target_values: int | None = None  # number of different target values if there are few, else None
+    unranked: str | None = None  # why rankings leave the data set out
     inputs_with_missing: tuple[str, ...] = ()  # inputs whose missing values are passed to the methods
 
 
@@ -147,6 +150,8 @@ class Dataset:
         names).
     dropped : tuple of int
         Data points that are left out of training and test data; the splits are otherwise those of all N.
+    train_points : int, optional
+        Number of training points, drawn from those of each split; by default all.
     """
 
     name: str
@@ -161,14 +166,17 @@ class Dataset:
     classes: tuple[str, ...] = ()
     preparation: tuple[Preparation, ...] = ()
     dropped: tuple[int, ...] = ()
+    train_points: int | None = None
 
 
 @dataclass(frozen=True)
 class SplitScheme:
     """How data points are split into training and test data; parameters that a scheme does not have are None."""
 
-    scheme: Literal["standard", "kfold", "contiguous", "shuffle", "gap", "holdout"] = "standard"
+    scheme: Literal["standard", "folds", "kfold", "contiguous", "shuffle", "gap", "tails", "holdout"] = "standard"
     count: int | None = None
+    above: int | None = None  # number of data points above which ``count`` applies
+    files: Literal["public", "sorted"] | None = None  # of `gap`; None is sorted
     folds: int | None = None
     seed: int | None = None
     test_fraction: float | None = None
@@ -176,8 +184,9 @@ class SplitScheme:
     rows: int | None = None
 
     def factors(self) -> dict[str, Any]:
-        """Return the parameters that determine one split: all except ``count``, the number of splits used."""
+        """Return the parameters that determine one split: not ``count`` and ``above``, the number of splits used."""
         known = {key: getattr(self, key) for key in ("folds", "seed", "test_fraction", "test_rows", "rows")}
+        known["files"] = "public" if self.files == "public" else None
         return {"scheme": self.scheme} | {key: value for key, value in known.items() if value is not None}
 
 

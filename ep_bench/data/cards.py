@@ -22,7 +22,8 @@ class Card(BaseModel):
     (`ep_bench.data.embedded.checksum`). It is None if no copy was available when the card was written.
 
     ``paper_constants`` are the values of constant inputs after standardisation with ``constant_inputs: paper``.
-    ``classes`` are in the order of their indices.
+    ``classes`` are in the order of their indices. ``masks`` are the checksums of the stored test sets, by
+    split scheme (`splits.stored_mask`).
 
     The layouts of files are:
 
@@ -55,6 +56,9 @@ class Card(BaseModel):
     input_columns: tuple[int, ...] = ()  # for the layout ``classes``; if empty all columns except the target
     target_column: int | None = None
     suspect_rows: tuple[int, ...] = ()  # data points that are probably wrong, see `oddities`
+    leak_inputs: tuple[int, ...] = ()  # inputs that determine the target
+    unranked: str | None = None  # why rankings leave the data set out, unless its leak inputs are dropped
+    masks: dict[Literal["folds", "gap"], str] = Field(default_factory=dict)
     classes: dict[str, str] = Field(default_factory=dict)  # label in the file -> name
     sha256: str | None = None
     bytes: int | None = None  # size of the original file

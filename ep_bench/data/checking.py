@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.data.columns import Column, entry
-from ep_bench.data.user_csv import contents, require_file, shortened
+from ep_bench.data.leaks import find_leaks
+from ep_bench.data.user_csv import Contents, contents, require_file, shortened
 from ep_bench.errors import UserError
 from ep_bench.types import DatasetRef, Task
 
@@ -18,12 +19,13 @@ FEW = 50  # largest number of categories for which the entry has onehot
 
 
 class CheckedFile(NamedTuple):
-    """Rows of a table of the columns, with its header; the number of repeated rows; the entry; faults that remain."""
+    """Rows of a table of the columns, with its header; the number of repeated rows; the entry; leaks; faults."""
 
     columns: list[tuple[str, ...]]
     rows: int
     repeated: int
     entry: str
+    leaks: list[str]  # see `leaks.find_leaks`
     faults: list[UserError]
 
 
@@ -47,7 +49,16 @@ def check_file(file: str, target: str, task: Task = "regression") -> CheckedFile
     parts += ["task: classification"] if task == "classification" else []
     choices = {"missing": missing, "categories": categories, "dates": dates}
     parts += [entry(key, each) for key, each in choices.items() if each]
-    return CheckedFile(_table(columns), len(table), repeated, f"{{{', '.join(parts)}}}", shortened(remaining.faults))
+    entry_text, faults = f"{{{', '.join(parts)}}}", shortened(remaining.faults)
+    return CheckedFile(_table(columns), len(table), repeated, entry_text, _leaks(found, task), faults)
+
+
+def _leaks(found: Contents, task: Task) -> list[str]:
+    """Return the leaks of the inputs without missing values."""
+    whole = [each for each in found.inputs if not np.isnan(each.values).any()]
+    if task == "classification" or not whole or np.isnan(found.y).any():
+        return []
+    return find_leaks(np.column_stack([each.values for each in whole]), found.y, [each.name for each in whole])
 
 
 def _imputed(column: Column) -> str:

@@ -33,6 +33,8 @@ def load_dataset(
     irrelevant_inputs: int = 0,
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none",
     drop_rows: Literal["none", "suspect"] = "none",
+    drop_inputs: Literal["none", "leak"] = "none",
+    train_points: int | None = None,
 ) -> Dataset:
     """Return a data set by its name, in original units.
 
@@ -48,6 +50,10 @@ def load_dataset(
         ``none``, ``log``, ``square_root`` or ``cube_root`` of the target, applied before splitting and standardisation.
     drop_rows : str
         ``none``, or ``suspect``, which leaves the suspect points of the card out of the splits of all points.
+    drop_inputs : str
+        ``none``, or ``leak``, which removes the inputs that determine the target, as the card names them.
+    train_points : int, optional
+        Number of training points, drawn from those of each split; by default all.
 
     Returns
     -------
@@ -61,7 +67,8 @@ def load_dataset(
         that does not apply to the data set.
     """
     plain = DatasetRef(name, name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
-    return load(replace(plain, target_transform=target_transform, drop_rows=drop_rows))
+    changed = replace(plain, target_transform=target_transform, drop_rows=drop_rows)
+    return load(replace(changed, drop_inputs=drop_inputs, train_points=train_points))
 
 
 def load(ref: DatasetRef) -> Dataset:
@@ -110,13 +117,14 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     checksum = locations.data_checksum(found, path) if path else found.sha256 or ""
     return DatasetInfo(
         n=found.n,
-        d=found.d + ref.irrelevant_inputs,
+        d=found.d + ref.irrelevant_inputs - len(_dropped_inputs(found, ref)),
         checksum=checksum,
         splits=found.n_splits,
         parts=found.parts,
         task=found.task,
         present=found.embedded or path is not None,
         target_values=found.target_values,
+        unranked=None if _dropped_inputs(found, ref) else found.unranked,
     )
 
 
@@ -132,9 +140,14 @@ def missing(found: Card) -> UserError:
 def _check_changes(ref: DatasetRef, found: Card) -> None:
     constants_of(ref, found)
     targets.check_transform(ref, found.task)
-    if ref.drop_rows == "suspect" and not found.suspect_rows:
-        problem = "the card of the data set names no suspect rows"
-        raise UserError(problem, where=ref.label, field="drop_rows", found=ref.drop_rows, allowed="none")
+    for field, known in (("drop_rows", found.suspect_rows), ("drop_inputs", found.leak_inputs)):
+        if (value := getattr(ref, field)) != "none" and not known:
+            problem = f"the card of the data set names no {value} {field.removeprefix('drop_')}"
+            raise UserError(problem, where=ref.label, field=field, found=value, allowed="none")
+
+
+def _dropped_inputs(found: Card, ref: DatasetRef) -> tuple[int, ...]:
+    return found.leak_inputs if ref.drop_inputs == "leak" else ()
 
 
 def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
@@ -164,6 +177,8 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
         X, y, names, classes, preparation, checksum = user_csv.read(Path(path), ref)
     else:
         X, y, names, checksum = _read_card(found, path)
+        kept = [j for j in range(found.d) if j not in _dropped_inputs(found, ref)]
+        X, names = np.ascontiguousarray(X[:, kept]), tuple(names[j] for j in kept)
         target = targets.words(found.target, ref.target_transform)
         y = targets.transformed(y, ref)
     X, names = _append_irrelevant(X, names, ref)
@@ -182,6 +197,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
         classes=classes,
         preparation=preparation,
         dropped=found.suspect_rows if found and ref.drop_rows == "suspect" else (),
+        train_points=ref.train_points,
     )
 
 

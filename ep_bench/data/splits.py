@@ -1,4 +1,4 @@
-"""Splits of data points into training and test data: standard, kfold, contiguous, shuffle, gap, holdout.
+"""Splits of data points into training and test data: standard, folds, kfold, contiguous, shuffle, gap, tails, holdout.
 
 Standard splits are those of Hernandez-Lobato and Adams (2015). With one ``RandomState(1)``, split K is the K-th draw of
 ``choice(N, N, replace=False)``; its first round(0.9 N) entries are the training data. The other random schemes also
@@ -8,13 +8,17 @@ draw from ``RandomState``, whose streams are the same in all releases of numpy.
 from __future__ import annotations
 
 import hashlib
+import lzma
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ep_bench.errors import UserError
+from ep_bench.resources import shipped_folder
 from ep_bench.types import Dataset, DatasetInfo, Indices, Split, SplitScheme
 
 FOLDS = 10
@@ -56,11 +60,20 @@ def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
 def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     """Return the scheme with its default values; the default ``test_rows`` of `holdout` is that of the card.
 
+    A card without published folds has its standard splits, and one without public gaps those of the sorted values.
+
     Raises
     ------
     UserError
-        `holdout` has no ``test_rows``.
+        `holdout` has no ``test_rows``, or a user's own data have no published folds.
     """
+    masks = getattr(card, "masks", {})
+    if scheme.scheme == "folds" and card is None:
+        raise UserError("only data sets of the package have published folds", where="splits", allowed="kfold")
+    if scheme.scheme == "folds" and "folds" not in masks:
+        return replace(scheme, scheme="standard")
+    if scheme.scheme == "gap" and "gap" not in masks:
+        return replace(scheme, files=None)
     if scheme.scheme == "kfold":
         folds = FOLDS if scheme.folds is None else scheme.folds
         return replace(scheme, folds=folds, seed=scheme.seed or 0)
@@ -85,12 +98,14 @@ def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
         return COUNT if scheme.count is None else scheme.count
     available = {
         "standard": info.splits,
+        "folds": FOLDS,
         "kfold": FOLDS if scheme.folds is None else scheme.folds,
         "contiguous": FOLDS if scheme.folds is None else scheme.folds,
         "gap": info.d,
+        "tails": info.d,
         "holdout": info.parts,
     }[scheme.scheme]
-    return available if scheme.count is None else min(scheme.count, available)
+    return available if scheme.count is None or info.n <= (scheme.above or 0) else min(scheme.count, available)
 
 
 def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
@@ -115,10 +130,12 @@ def _sizes(scheme: SplitScheme, n: int, parts: int) -> tuple[int, int]:
     points = n // parts if scheme.rows is None else scheme.rows
     n_test = {
         "standard": lambda: points - round(TRAIN_FRACTION * points),
+        "folds": lambda: points // FOLDS,
         "kfold": lambda: points // scheme.folds if scheme.folds else 0,
         "contiguous": lambda: points // scheme.folds if scheme.folds else 0,
         "shuffle": lambda: round((scheme.test_fraction or 0.0) * points),
         "gap": lambda: (2 * points) // 3 - points // 3,
+        "tails": lambda: 2 * (points // 6),
         "holdout": lambda: scheme.test_rows or 0,
     }[scheme.scheme]()
     return points, n_test
@@ -131,23 +148,28 @@ def training_points(scheme: SplitScheme, info: DatasetInfo) -> int:
 
 
 def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
-    """Return split ``index`` (from 0) of a data set, without its dropped points.
+    """Return split ``index`` (from 0) of a data set, without its dropped points, or ``train_points`` of it.
 
     The indices are in the order drawn for ``standard`` and ``shuffle``, in the order of one permutation for ``kfold``,
-    and in the order of the file for ``contiguous``, ``gap`` and ``holdout``. The test data of ``gap`` are the middle
-    third of the sorted values of input ``index``; ties are in the order of the file. ``holdout`` has one split per part
-    of the card, which contains this part only.
+    and in the order of the file for the others. The test data of ``gap`` are the middle third of the sorted values of
+    input ``index``, those of ``tails`` the first and the last sixth; ties are in the order of the file. ``holdout`` has
+    one split per part of the card, which contains this part only. Training sets of fewer points are parts of larger
+    ones.
 
     Raises
     ------
     UserError
         A parameter of the scheme is wrong, there are no training or test data, or there is no split of that index.
     """
-    drawn = _drawn_split(scheme, dataset, index)
-    if not dataset.dropped:
-        return drawn
-    train, test = (rows[~np.isin(rows, dataset.dropped)] for rows in (drawn.train, drawn.test))
-    return Split(index, train, test)
+    split = _drawn_split(scheme, dataset, index)
+    if dataset.dropped:
+        split = Split(index, *(rows[~np.isin(rows, dataset.dropped)] for rows in (split.train, split.test)))
+    if dataset.train_points is None:
+        return split
+    if dataset.train_points > len(split.train):
+        found, most = dataset.train_points, f"at most {len(split.train)}"
+        raise UserError("too many", where=dataset.name, field="train_points", found=found, allowed=most)
+    return Split(index, _stream("train_points", index).permutation(split.train)[: dataset.train_points], split.test)
 
 
 def _drawn_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
@@ -156,7 +178,9 @@ def _drawn_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     n, d = dataset.X.shape
     check_scheme(scheme, n, dataset.card)
     parts = _parts(scheme, dataset.card)
-    last = {"kfold": scheme.folds, "contiguous": scheme.folds, "gap": d, "holdout": parts}.get(scheme.scheme)
+    last = {
+        "folds": FOLDS, "kfold": scheme.folds, "contiguous": scheme.folds, "gap": d, "tails": d, "holdout": parts,
+    }.get(scheme.scheme)  # fmt: skip
     if index < 0 or (last is not None and index >= last):
         raise UserError(f"{scheme.scheme} has no split {index} on {dataset.name}", where="splits")
     if scheme.scheme == "standard":
@@ -170,9 +194,14 @@ def _drawn_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
         rows = _stream("shuffle", scheme.seed or 0, index).permutation(n).astype(np.int64)
         n_train = n - round((scheme.test_fraction or TEST_FRACTION) * n)
         return Split(index, rows[:n_train], rows[n_train:])
-    if scheme.scheme == "gap":
+    if scheme.scheme == "folds":
+        return Split(index, *_without(n, stored_mask(dataset.card.name, "folds")[0] == index))
+    if scheme.scheme == "gap" and scheme.files == "public" and index < dataset.card.d:
+        return Split(index, *_without(n, stored_mask(dataset.card.name, "gap")[index] == 1))
+    if scheme.scheme in {"gap", "tails"}:
         order = np.argsort(dataset.X[:, index], kind="stable")
-        return Split(index, *_without(n, order[n // 3 : (2 * n) // 3]))
+        gap, tails = order[n // 3 : (2 * n) // 3], np.concatenate([order[: n // 6], order[n - n // 6 :]])
+        return Split(index, *_without(n, gap if scheme.scheme == "gap" else tails))
     rows = np.arange(n // parts * index, n // parts * (index + 1))
     n_train = len(rows) - (scheme.test_rows or 0)
     return Split(index, rows[:n_train], rows[n_train:])
@@ -182,6 +211,7 @@ def make_splits(scheme: SplitScheme, dataset: Dataset) -> Iterator[Split]:
     """Yield every split of a scheme on a data set, in order."""
     n, d = dataset.X.shape
     card = dataset.card
+    scheme = resolve_scheme(scheme, card)
     splits, parts = (COUNT, 1) if card is None else (card.n_splits, card.parts)
     info = DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=splits, parts=parts, task=dataset.task)
     for index in range(split_count(scheme, info)):
@@ -203,6 +233,13 @@ def _without(n: int, test: Indices) -> tuple[Indices, Indices]:
     is_test = np.zeros(n, dtype=bool)
     is_test[test] = True
     return np.flatnonzero(~is_test).astype(np.int64), np.flatnonzero(is_test).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def stored_mask(name: str, scheme: str) -> NDArray[np.uint8]:
+    """Return the stored test sets (S, n) of a data set: one row of folds, or one row of 0 and 1 per input."""
+    with lzma.open(shipped_folder("datasets") / name / f"{scheme}.txt.xz") as file:
+        return np.array([np.frombuffer(line.rstrip(), dtype=np.uint8) for line in file]) - ord("0")
 
 
 def _stream(*factors: str | int) -> np.random.RandomState:

@@ -11,7 +11,8 @@ from ep_bench.published.values import described_rows
 
 Lock = Mapping[str, Any]  # study.lock.json
 
-OTHER_DATA = ("csv", "target", "altered_file", "drop_rows")  # of a data set that is not the published one
+# Options of a data set that is not the published one.
+OTHER_DATA = ("csv", "target", "altered_file", "drop_rows", "drop_inputs", "train_points")
 _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
 
 

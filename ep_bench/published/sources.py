@@ -14,7 +14,7 @@ from ep_bench.resources import read_yaml
 
 Trust = Literal["sound", "disputed", "unexamined", "indicative", "yardstick"]
 Spread = Literal["standard error", "standard deviation", "points", "none"]
-Scheme = Literal["standard", "kfold", "contiguous", "shuffle", "gap", "holdout"]
+Scheme = Literal["standard", "folds", "kfold", "contiguous", "shuffle", "gap", "holdout"]
 
 
 class _Strict(BaseModel):

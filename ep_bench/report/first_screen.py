@@ -136,7 +136,9 @@ def _excluded(report: ReportContext, board: Leaderboard) -> list[str]:
 
 def _sets_left_out(table: ScoreTable, board: Leaderboard) -> Iterator[str]:
     for name in board.chosen:
-        if name in table.unbounded and name not in board.datasets:
+        if name in table.unranked and name not in board.datasets:
+            yield f"{name} does not count in these ranks: {table.unranked[name]}."
+        elif name in table.unbounded and name not in board.datasets:
             reason = table.unbounded[name].removeprefix(name).strip(" ()")
             yield (
                 f"{name} does not count in these ranks: with {reason}, the log-likelihood has no upper bound. "

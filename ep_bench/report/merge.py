@@ -230,7 +230,9 @@ def _dataset_names(
 
 def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
     """Return a hash of a data set's content and split scheme."""
-    data = {key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label", "target_values"}}
+    data = {
+        key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label", "target_values", "unranked"}
+    }
     return store.factor_hash({"data": data, "splits": {k: v for k, v in splits.items() if k != "count"}})
 
 
@@ -336,6 +338,11 @@ def few_target_values(merged: MergedStudies) -> dict[str, tuple[int, int]]:
         for name, entry, _ in merged.dataset_entries()
         if entry.get("target_values")
     }
+
+
+def unranked(merged: MergedStudies) -> dict[str, str]:
+    """Return why rankings leave data sets out, by data set."""
+    return {name: entry["unranked"] for name, entry, _ in merged.dataset_entries() if entry.get("unranked")}
 
 
 def same_data(merged: MergedStudies, datasets: Collection[str]) -> str:

@@ -29,7 +29,7 @@ import pandas as pd
 from scipy import optimize, stats
 
 from ep_bench.errors import UserError
-from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, repeated_data
+from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, repeated_data, unranked
 from ep_bench.report.scores import BY_NAME, MAIN, MORE, TARGET, Score
 from ep_bench.report.significance import ALPHA, holm, standard_error, t_p
 from ep_bench.report.summary import ScoreTable
@@ -135,7 +135,7 @@ def compare_all(
 
 def facts(merged: MergedStudies, score: str) -> dict[str, Any]:
     """Return ``independent`` and ``left_out`` of `compare` for merged studies and the column of a score."""
-    left_out = set(repeated_data(merged, merged.datasets))
+    left_out = {*repeated_data(merged, merged.datasets), *unranked(merged)}
     if score == "ll":
         left_out |= few_target_values(merged).keys()
     return {"independent": independent_draws(merged), "left_out": left_out}

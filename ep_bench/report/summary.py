@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import significance
-from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, same_data
+from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, same_data, unranked
 from ep_bench.report.scores import TARGET, Score
 from ep_bench.report.significance import ALPHA, FEWEST_BLOCKS, Friedman, PairedTest, compare_with_best
 from ep_bench.types import Array
@@ -44,6 +44,7 @@ class ScoreTable:
     best: NDArray[np.int64]  # (D,), column of the best complete entry, the first of equal ones, -1 without any
     equal: NDArray[np.bool_]  # (D, M), complete entries that the paired test does not distinguish from the best
     p: Array  # (D, M), Holm-corrected p-values against the best
+    unranked: Mapping[str, str] = field(default_factory=dict)  # why rankings leave data sets out
     unbounded: Mapping[str, str] = field(default_factory=dict)  # data sets on which this log-likelihood has no upper
     # bound, and their names with the reason in words
 
@@ -85,9 +86,11 @@ class ScoreTable:
     def ranked_rows(self, rows: Sequence[int]) -> list[int]:
         """Return the data sets among ``rows`` that count in ranks.
 
-        Those on which the log-likelihood has no upper bound do not count, unless there is no other.
+        Those on which the log-likelihood has no upper bound and those that rankings leave out do not count, unless
+        there is no other.
         """
-        return [i for i in rows if self.datasets[i] not in self.unbounded] or list(rows)
+        out = self.unbounded.keys() | self.unranked.keys()
+        return [i for i in rows if self.datasets[i] not in out] or list(rows)
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,7 @@ def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
         equal=equal,
         p=p,
         unbounded=unbounded,
+        unranked=unranked(merged),
     )
 
 

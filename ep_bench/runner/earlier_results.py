@@ -80,7 +80,8 @@ class EarlierResults:
         exact, similar = _time_keys(factors)
         if exact in self._seconds:
             return statistics.median(self._seconds[exact])
-        n = data.training_points(SplitScheme(**factors["splits"]), info)
+        points = data.training_points(SplitScheme(**factors["splits"]), info)
+        n = int(factors["dataset"].get("train_points") or points)
         own = _own_estimate(factors, n, info.d)
         times = self._seconds.get(similar)
         return own if own is not None or not times else statistics.median(times) * _fits(factors, n)

@@ -123,7 +123,7 @@ class Plan(BasePlan):
             ref.label: ({"altered_file": True} if ref.label in altered else {})
             | {"name": ref.name, **ref.options(), "n": info.n, "d": info.d, "checksum": info.checksum}
             | ({"task": info.task} if info.task != "regression" else {})
-            | ({"target_values": info.target_values} if info.target_values else {})
+            | {key: value for key in ("target_values", "unranked") if (value := getattr(info, key))}
             for ref in study.datasets
             for info in [self.infos[ref.label]]
         }

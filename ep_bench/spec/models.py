@@ -144,6 +144,17 @@ class StandardSplits(Strict):
     count: Annotated[int, Field(ge=1, le=20)] | None = None
 
 
+class FoldSplits(Strict):
+    """The ten published folds of a data set; one without them has its standard splits.
+
+    ``count`` selects the first ones, of data sets with more than ``above`` points only.
+    """
+
+    scheme: Literal["folds"]
+    count: Annotated[int, Field(ge=1, le=20)] | None = None
+    above: Annotated[int, Field(ge=0, le=10**9)] = 0
+
+
 class KFoldSplits(Strict):
     """Cross-validation: each data point is a test point once."""
 
@@ -170,9 +181,19 @@ class ShuffleSplits(Strict):
 
 
 class GapSplits(Strict):
-    """One split per input: the middle third of its sorted values is the test set."""
+    """One split per input: the middle third of its sorted values is the test set.
+
+    ``public`` takes the test sets of the files that papers use, which divide ties differently, if there are any.
+    """
 
     scheme: Literal["gap"]
+    files: Literal["public", "sorted"] = "public"
+
+
+class TailSplits(Strict):
+    """One split per input: the outer sixths of its sorted values are the test set."""
+
+    scheme: Literal["tails"]
 
 
 class HoldoutSplits(Strict):
@@ -184,10 +205,12 @@ class HoldoutSplits(Strict):
 
 SPLITS: dict[str, type[Strict]] = {
     "standard": StandardSplits,
+    "folds": FoldSplits,
     "kfold": KFoldSplits,
     "contiguous": ContiguousSplits,
     "shuffle": ShuffleSplits,
     "gap": GapSplits,
+    "tails": TailSplits,
     "holdout": HoldoutSplits,
 }
 
@@ -201,6 +224,8 @@ class CardEntry(Strict):
     irrelevant_inputs: Annotated[int, Field(ge=0, le=10_000)] = 0
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
     drop_rows: Literal["none", "suspect"] = "none"
+    drop_inputs: Literal["none", "leak"] = "none"
+    train_points: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 
 Missing = Literal["error", "median", "most_frequent", "keep"]

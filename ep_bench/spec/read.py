@@ -178,7 +178,7 @@ class _Reader:
         return DatasetRef(
             name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
             irrelevant_inputs=checked.irrelevant_inputs, target_transform=checked.target_transform,
-            drop_rows=checked.drop_rows,
+            drop_rows=checked.drop_rows, drop_inputs=checked.drop_inputs, train_points=checked.train_points,
         )  # fmt: skip
 
     def _own_file(self, entry: FileEntry, place: Place) -> DatasetRef | None:

@@ -233,6 +233,16 @@ def test_suspect_rows_are_left_out_of_the_splits_of_all_points() -> None:
             ask(DatasetRef("boston", "boston", drop_rows="suspect"))
 
 
+def test_leaking_inputs_are_left_out_and_the_data_set_is_ranked_without_them() -> None:
+    whole, kept = data.load_dataset("bike"), data.load_dataset("bike", drop_inputs="leak")
+    np.testing.assert_array_equal(kept.X, whole.X[:, :15])
+    assert kept.names == whole.names[:15]
+    infos = [data.describe(DatasetRef("bike", "bike", drop_inputs=choice)) for choice in ("none", "leak")]
+    assert [(info.d, bool(info.unranked)) for info in infos] == [(17, True), (15, False)]
+    with pytest.raises(UserError, match=r"boston: drop_inputs.*names no leak inputs"):
+        data.describe(DatasetRef("boston", "boston", drop_inputs="leak"))
+
+
 # Number of inputs (the first columns of the file), the target's column after them, mean and standard deviation of the
 # target, as the source states them.
 UCI = {

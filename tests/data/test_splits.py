@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ep_bench import data
+from ep_bench.data.splits import stored_mask
 from ep_bench.errors import UserError
 from ep_bench.types import Dataset, DatasetInfo, DatasetRef, SplitScheme
 
@@ -60,6 +61,7 @@ def test_rounding_is_to_even_as_in_the_published_sizes() -> None:
         SplitScheme("contiguous", folds=3),
         SplitScheme("shuffle", count=4, test_fraction=0.3),
         SplitScheme("gap"),
+        SplitScheme("tails"),
         SplitScheme("holdout", test_rows=13),
     ],
     ids=lambda scheme: scheme.scheme,
@@ -144,6 +146,59 @@ def test_a_gap_in_a_constant_input_is_the_middle_of_the_file() -> None:
     toy = dataset_of(9, d=1)
     toy.X[:] = 1.0
     assert data.make_split(SplitScheme("gap"), toy, 0).test.tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("n", [9, 10, 11, 100])
+def test_tails_are_the_outer_sixths(n: int) -> None:
+    toy = dataset_of(n, d=2)
+    for split in data.make_splits(SplitScheme("tails"), toy):
+        inside, outside = toy.X[split.train, split.index], toy.X[split.test, split.index]
+        assert (outside < inside.min()).sum() == (outside > inside.max()).sum() == n // 6
+        assert len(outside) == 2 * (n // 6)
+
+
+def test_tails_divide_ties_in_the_order_of_the_file() -> None:
+    toy = dataset_of(12, d=1)
+    toy.X[:] = 1.0
+    assert data.make_split(SplitScheme("tails"), toy, 0).test.tolist() == [0, 1, 10, 11]
+
+
+def test_published_folds_are_a_partition_and_other_cards_have_their_standard_splits() -> None:
+    servo, boston = data.load_dataset("servo"), data.load_dataset("boston")
+    tested = [split.test for split in data.make_splits(SplitScheme("folds"), servo)]
+    assert sorted(np.concatenate(tested)) == list(range(167))
+    assert [len(test) for test in tested] == [16, 17, 17, 17, 17, 17, 17, 17, 16, 16]
+    assert tested[0].tolist()[:3] == np.flatnonzero(stored_mask("servo", "folds")[0] == 0).tolist()[:3]
+    few = SplitScheme("folds", count=5, above=200)
+    assert [len(list(data.make_splits(few, dataset))) for dataset in (servo, boston)] == [10, 5]
+    first, standard = (data.make_split(SplitScheme(scheme), boston, 0) for scheme in ("folds", "standard"))
+    np.testing.assert_array_equal(first.test, standard.test)
+    with pytest.raises(UserError, match="only data sets of the package have published folds"):
+        data.check_scheme(few, 300)
+
+
+def test_public_gaps_are_those_of_the_file_and_sorted_ones_have_no_factor() -> None:
+    energy, public = data.load_dataset("energy"), SplitScheme("gap", files="public")
+    ours = list(data.make_splits(SplitScheme("gap", files="sorted"), energy))
+    theirs = list(data.make_splits(public, energy))
+    assert [split.test.tolist() for split in theirs] == [
+        np.flatnonzero(line).tolist() for line in stored_mask("energy", "gap")
+    ]
+    assert [set(a.test) == set(b.test) for a, b in zip(ours, theirs, strict=True)].count(True) == 2
+    assert public.factors() == {"scheme": "gap", "files": "public"}
+    assert SplitScheme("gap", files="sorted").factors() == SplitScheme("gap").factors() == {"scheme": "gap"}
+    assert data.resolve_scheme(public, data.card("cubic")) == SplitScheme("gap")
+
+
+def test_fewer_training_points_are_parts_of_more_and_the_test_set_remains() -> None:
+    few, more = (data.load_dataset("yacht", train_points=count) for count in (20, 50))
+    small, large = (data.make_split(SplitScheme(), dataset, 3) for dataset in (few, more))
+    whole = data.make_split(SplitScheme(), data.load_dataset("yacht"), 3)
+    assert (len(small.train), len(large.train)) == (20, 50)
+    assert set(small.train) < set(large.train) < set(whole.train)
+    assert small.test.tolist() == whole.test.tolist()
+    with pytest.raises(UserError, match=r"yacht: train_points.*at most 277"):
+        data.make_split(SplitScheme(), data.load_dataset("yacht", train_points=278), 0)
 
 
 def test_a_holdout_is_the_last_rows() -> None:

@@ -320,6 +320,11 @@ def test_data_sets_without_an_upper_bound_do_not_count_in_ranks_of_log_likelihoo
     )
     table = report.table_of(boards["ll"].score)
     assert table.ranked_rows([2]) == [2]  # nothing else is there
+    lock["datasets"]["boston"]["unranked"] = "a leak"
+    store.write_lock(folder, lock)
+    report = ReportContext(merge.merge([folder]))
+    assert {board.score.name: board.datasets for board in report.leaderboards}["rmse"] == ("yacht", "wine")
+    assert "boston does not count in these ranks: a leak." in first_screen.views(report)[1].excluded
 
 
 def test_one_split_has_no_interval(tmp_path, make_study):

@@ -197,7 +197,8 @@ def test_an_estimate_depends_on_the_number_of_training_points(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "scheme",
     [
-        SplitScheme(), SplitScheme("gap"), SplitScheme("kfold", folds=7, seed=0), SplitScheme("contiguous", folds=7),
+        SplitScheme(), SplitScheme("folds"), SplitScheme("gap"), SplitScheme("tails"),
+        SplitScheme("kfold", folds=7, seed=0), SplitScheme("contiguous", folds=7),
         SplitScheme("contiguous", folds=7, rows=400), SplitScheme("shuffle", count=2, test_fraction=0.3, seed=0),
         SplitScheme("holdout", test_rows=50),
     ],

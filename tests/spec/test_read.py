@@ -68,8 +68,10 @@ def test_omitted_keys_have_the_documented_defaults(read):
 @pytest.mark.parametrize(
     ("text", "scheme"),
     [
-        ("gap", SplitScheme("gap")),
-        ("{scheme: gap}", SplitScheme("gap")),
+        ("gap", SplitScheme("gap", files="public")),
+        ("{scheme: gap, files: sorted}", SplitScheme("gap", files="sorted")),
+        ("tails", SplitScheme("tails")),
+        ("{scheme: folds, count: 5, above: 5000}", SplitScheme("folds", count=5, above=5000)),
         ("kfold", SplitScheme("kfold", folds=10, seed=0)),
         ("{scheme: kfold, folds: 5, seed: 2}", SplitScheme("kfold", folds=5, seed=2)),
         ("shuffle", SplitScheme("shuffle", count=20, test_fraction=0.1, seed=0)),
@@ -205,7 +207,7 @@ WRONG = [
     ),
     (HEAD + "splits: {sheme: standard}\n", 4, ["splits.sheme: unknown key", "did you mean 'scheme'?"]),
     (HEAD + "splits: {folds: 3}\n", 4, ["splits.scheme: is missing"]),
-    (HEAD + "splits: {scheme: gap, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
+    (HEAD + "splits: {scheme: tails, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
     (
         HEAD + "splits: {scheme: standard, count: 21}\n",
         4,

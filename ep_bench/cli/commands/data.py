@@ -73,8 +73,8 @@ def data_verify(names: tuple[str, ...]) -> int:
 def data_check(file: str, target: str, task: Any) -> int:
     """Print the columns of a CSV file, and the data entry of a study for it. Exits with status 2 if faults remain.
 
-    The entry has a choice for missing values, categories and dates. It drops a text that differs in every row, such as
-    an identifier, and rows without a target.
+    Inputs that give the target away are printed as leaks. The entry has a choice for missing values, categories and
+    dates. It drops a text that differs in every row, such as an identifier, and rows without a target.
     """
     from ep_bench import data as package
     from ep_bench.cli.output.text import Columns, error_items
@@ -82,6 +82,7 @@ def data_check(file: str, target: str, task: Any) -> int:
 
     found = package.check_file(file, target, task)
     echo([Columns(found.columns, drop=[]), f"{found.rows} rows, {found.repeated} of them repeat an earlier one"])
+    echo(f"leak: {text}" for text in found.leaks)
     echo(["datasets:", f"  - {found.entry}"])
     if not found.faults:
         return 0

@@ -179,7 +179,7 @@ def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:
     return found
 
 
-REPEATING = {"standard", "shuffle", "gap"}  # schemes whose test sets overlap
+REPEATING = {"standard", "shuffle", "gap", "tails"}  # schemes whose test sets overlap
 INTERVALS = f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap"
 
 

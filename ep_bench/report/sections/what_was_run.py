@@ -13,7 +13,8 @@ from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
 
 ORDER = 180
-HIDDEN = {"name", "n", "d", "checksum", "csv", "target_values"}  # not shown among the options of a data set
+# Not shown among the options of a data set.
+HIDDEN = {"name", "n", "d", "checksum", "csv", "target_values", "unranked"}
 
 
 def sections(report: ReportContext) -> list[Section]:
