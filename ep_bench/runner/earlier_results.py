@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,20 @@ from ep_bench.recalibration import held_out_parts
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
-from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.runner import fit_costs
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
 from ep_bench.types import DatasetInfo, DatasetRef, Method, Record, SplitScheme
 
 TimeKey = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The folder of another study, its finished cells as in its lock file, and its intact finished rows."""
+
+    folder: Path
+    cells: list[dict[str, Any]]
+    finished: store.FinishedRows
 
 
 class EarlierResults:
@@ -89,7 +97,7 @@ class EarlierResults:
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
         """The finished cells of the latest plan."""
-        return _finished_cells(self.lock, self.rows)
+        return [cell for cell in store.lock_cells(self.lock) if cell["cell"] in self.rows]
 
     @cached_property
     def _finished_by_slot(self) -> dict[tuple[str, str, int, int], Mapping[str, Any]]:
@@ -98,17 +106,30 @@ class EarlierResults:
     @cached_property
     def _seconds(self) -> dict[TimeKey, list[float]]:
         """The times of finished cells in seconds per configuration, and of one fit per method and data set."""
+        known = [(self._finished, self.rows), *((each.cells, each.finished.rows) for each in self._neighbours)]
         times: dict[TimeKey, list[float]] = {}
-        for exact, similar, cell, row in self._timed:
+        for exact, similar, cell, row in (found for cells, rows in known for found in _timed_cells(cells, rows)):
             times.setdefault(exact, []).append(_spent(row))
             times.setdefault(similar, []).append(_spent(row) / _fits(cell["factors"], row.get("n_train", 0)))
         return times
 
-    @cached_property
-    def _timed(self) -> list[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
-        """The finished cells with times, those of other studies included, with the keys of their times."""
-        known = [(self._finished, self.rows), *((each.cells, each.finished.rows) for each in self._neighbours)]
-        return [found for cells, rows in known for found in _timed_cells(cells, rows)]
+
+def neighbours(results: Path, own: Path, keys: AbstractSet[str]) -> list[Neighbour]:
+    """Return the folders below ``results`` other than ``own`` whose plan has cells with these hashes.
+
+    Cell files are not read, because every run writes its rows to ``results.csv``. Folders that cannot be read, or whose
+    lock file has no checksums of rows, are omitted.
+    """
+    found = []
+    for path in sorted(results.glob(f"*/{store.LOCK}")) if keys else ():
+        folder = path.parent
+        with contextlib.suppress(UserError):
+            lock = store.read_lock(folder) or {}
+            cells = store.lock_cells(lock) if folder.name != own.name and "provenance" in lock else []
+            if any(cell["cell"] in keys for cell in cells):
+                finished = store.finished_rows(folder, with_cell_files=False)
+                found.append(Neighbour(folder, [cell for cell in cells if cell["cell"] in finished.rows], finished))
+    return found
 
 
 def slot(cell: Mapping[str, Any]) -> tuple[str, str, int, int]:
@@ -132,14 +153,6 @@ def _names_a_file(factors: Mapping[str, Any]) -> bool:
     return re.search(r'"[^"]*(/|\\|\.py:)[^"]*"', json.dumps([factors["method"], factors["options"]])) is not None
 
 
-def _is_complete(factors: Mapping[str, Any]) -> bool:
-    return {"method", "options", "dataset"} <= factors.keys()
-
-
-def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:
-    return [cell for cell in store.lock_cells(lock) if cell["cell"] in rows]
-
-
 def _timed_cells(
     cells: Iterable[Mapping[str, Any]], rows: Mapping[str, store.Row]
 ) -> Iterator[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
@@ -147,7 +160,7 @@ def _timed_cells(
     keys: dict[tuple[str, str], tuple[TimeKey, TimeKey]] = {}
     for cell in cells:
         row, place = rows[cell["cell"]], (cell["method"], cell["dataset"])
-        if row["status"] == "ok" and _is_complete(cell["factors"]):
+        if row["status"] == "ok" and {"method", "options", "dataset"} <= cell["factors"].keys():
             if place not in keys:
                 keys[place] = _time_keys(cell["factors"])
             yield (*keys[place], cell, row)

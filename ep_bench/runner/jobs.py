@@ -14,11 +14,11 @@ import numpy as np
 
 from ep_bench.errors import one_line
 from ep_bench.results import store
-from ep_bench.results.neighbours import Neighbour
 from ep_bench.results.selection import Wanted, matches, require_matches, selection
 from ep_bench.types import Array, Cell, Dataset, DatasetRef, Record, SplitScheme, Task
 
 if TYPE_CHECKING:
+    from ep_bench.runner.earlier_results import Neighbour
     from ep_bench.spec import Study
 
 Options = Mapping[str, Any]
