@@ -81,6 +81,7 @@ ALLOWED = {
         "methods",
         "options",
         "estimator",
+        "tuning",
         "data",
         "results",
         "processes",

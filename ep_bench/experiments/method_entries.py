@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from ep_bench import adapters, methods
+from ep_bench import adapters, methods, tuning
 from ep_bench.errors import OptionProblem, UserError
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.study_folder import study_folder
@@ -166,8 +167,18 @@ def score_prediction(predicted: Any, y: Array) -> dict[str, float]:
     return scores
 
 
+class OptionSearch(BaseModel):
+    """A search for options on validation points, in the space that the method declares, as ``tune`` of a study."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trials: int = Field(30, ge=1)
+    fraction: float = Field(0.2, gt=0, lt=1)
+    score: Literal["ll", "rmse"] = "ll"
+
+
 class KnownNoiseMethod(ExperimentMethod):
-    """A method entry with an optional ``noise_deviation``; the other keys are options of the method."""
+    """A method entry with optional ``noise_deviation`` and ``tune``; the other keys are options of the method."""
 
     noise_deviation: float | None = Field(
         None,
@@ -175,6 +186,19 @@ class KnownNoiseMethod(ExperimentMethod):
         description="known standard deviation of the noise in the unit of the target, for methods with the option "
         "noise_variance",
     )
+
+    tune: OptionSearch | None = Field(None, description="search for options, as in a study; none by default")
+
+    @model_serializer(mode="wrap")
+    def _without_search(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out ``tune`` of entries without it, which are older than this key."""
+        return {key: value for key, value in handler(self).items() if key != "tune" or value is not None}
+
+    @model_validator(mode="after")
+    def _searchable(self) -> KnownNoiseMethod:
+        if self.tune is not None and not methods.get(self.use).space:
+            raise ValueError(f"tune: {self.use} declares no space of options")
+        return self
 
     @model_validator(mode="after")
     def _noise(self) -> KnownNoiseMethod:
@@ -197,9 +221,30 @@ class KnownNoiseMethod(ExperimentMethod):
         return options
 
     def fitted(self, X: Array, y: Array, seed: int) -> tuple[Any, float]:
-        """Return the method fitted to X (n, d) and y (n,), and the seconds of the fit without compilation."""
+        """Return the method fitted to X (n, d) and y (n,), and the seconds of search and fit without compilation."""
         options = self.options(float(y.std()))
         warm_up(self.use, options)
         started = perf_counter()
+        options |= self._searched(X, y, seed)
         model = Estimator(self.use, **options, random_state=seed).fit(X, y)
         return model, perf_counter() - started
+
+    def _searched(self, X: Array, y: Array, seed: int) -> dict[str, Any]:
+        """Return the options with the best score on validation points among X (n, d) and y (n,); none without tune."""
+        if self.tune is None:
+            return {}
+        space, score = methods.get(self.use).space, self.tune.score
+        fitting, validation = tuning.validation_rows(len(y), self.tune.fraction, seed)
+
+        def evaluate(options: Mapping[str, Any]) -> tuple[float | None, str]:
+            chosen = {**self.options(float(y[fitting].std())), **options}
+            try:
+                with warnings.catch_warnings(action="ignore"):  # about trials that are not chosen
+                    model = Estimator(self.use, **chosen, random_state=seed).fit(X[fitting], y[fitting])
+                return score_prediction(model.predict_dist(X[validation]), y[validation])[score], ""
+            except (ArithmeticError, ValueError) as error:  # a fit that diverges
+                return None, str(error)
+
+        defaults = methods.get(self.use).config().model_dump()
+        start = {name: (self.model_extra or {}).get(name, defaults[name]) for name in space}
+        return tuning.search(evaluate, space, start, trials=self.tune.trials, score=score, seed=seed).options

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ep_bench import data
 from ep_bench.data.leaks import find_leaks
 
 NAMES = ("a", "b", "c", "d")
@@ -40,3 +42,11 @@ def test_labels_of_groups_are_found_and_repeated_points_are_none(noise: float, f
     assert find_leaks(np.round(X), np.round(y) + 0.3 * stream.standard_normal(600), NAMES[:3]) == []
     repeated = np.repeat(stream.standard_normal((40, 3)), 15, axis=0)
     assert find_leaks(repeated, np.repeat(stream.standard_normal(40), 15), NAMES[:3]) == []
+
+
+def test_a_users_file_is_checked(tmp_path: Path) -> None:
+    X = np.random.RandomState(3).standard_normal((100, 2))
+    rows = "".join(f"{a},{'' if i == 4 else i % 7},{b},{a + b}\n" for i, (a, b) in enumerate(X.tolist()))
+    (tmp_path / "own.csv").write_text("a,gaps,b,y\n" + rows, encoding="utf-8")
+    assert sorted(data.check_file(str(tmp_path / "own.csv"), "y").leaks[0].split()[:3]) == ["+", "a", "b"]
+    assert data.check_file(str(tmp_path / "own.csv"), "gaps").leaks == []

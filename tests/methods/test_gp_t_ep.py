@@ -240,12 +240,12 @@ class TestDerivatives:
         model, mu = self.model(eta), 0.3
         now = self.begun(model)
         outer = 0.9 / now.posterior.variance, 1.05 * now.posterior.mean / now.posterior.variance
-        fixed = double_loop._fixed_marginals(model, outer, now.tau, now.b)
+        fixed = double_loop.fixed_marginals(model, outer, now.tau, now.b)
         step, slope, _ = double_loop._direction(model, fixed, mu)
         by_tau, by_b = newton.site_changes(step, fixed.posterior)
 
         def value(part):
-            at = double_loop._fixed_marginals(model, outer, now.tau + part * by_tau, now.b + part * by_b)
+            at = double_loop.fixed_marginals(model, outer, now.tau + part * by_tau, now.b + part * by_b)
             return at.value + mu * at.barrier
 
         h = 1e-3

@@ -56,7 +56,7 @@ class FixedMarginals(NamedTuple):
 def double_loop(model: SiteModel, start: SitePosterior) -> Iterator[SitePosterior]:
     """Yield the state after each round of the outer loop, until no outer step decreases G."""
     mu, length = BARRIER, 1.0
-    found = _fixed_marginals(model, _natural(start.posterior), start.tau, start.b)
+    found = fixed_marginals(model, natural(start.posterior), start.tau, start.b)
     if found is None:
         return
     now = _inner_loop(model, found, mu, TIGHT)
@@ -83,7 +83,7 @@ def double_loop(model: SiteModel, start: SitePosterior) -> Iterator[SitePosterio
         now, length = after, min(2.0 * length, 1.0)
 
 
-def _natural(posterior: Marginals) -> tuple[Array, Array]:
+def natural(posterior: Marginals) -> tuple[Array, Array]:
     return 1.0 / posterior.variance, posterior.mean / posterior.variance
 
 
@@ -94,7 +94,7 @@ def _distance(outer: tuple[Array, Array], posterior: Marginals) -> float:
     return float(np.maximum(by_mean, np.abs(precision * posterior.variance - 1.0)).max())
 
 
-def _fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b: Array) -> FixedMarginals | None:
+def fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b: Array) -> FixedMarginals | None:
     """Return the state of sites tau and b (N,), or None if the posterior or a cavity is improper."""
     precision, shift = outer[0] - model.eta * tau, outer[1] - model.eta * b
     if not np.all(precision > 0.0):
@@ -160,7 +160,7 @@ def _ascent_step(
     part = min(1.0, EDGE / toward) if toward > 0.0 else 1.0
     before = now.value + mu * now.barrier
     for _ in range(HALVINGS):
-        after = _fixed_marginals(model, now.outer, now.tau + part * by_tau, now.b + part * by_b)
+        after = fixed_marginals(model, now.outer, now.tau + part * by_tau, now.b + part * by_b)
         if after is not None and after.value + mu * after.barrier > before + 1e-4 * part * slope - 1e-12 * abs(before):
             return after
         part *= 0.5
@@ -169,14 +169,14 @@ def _ascent_step(
 
 def _outer_loop(model: SiteModel, now: FixedMarginals, length: float) -> tuple[FixedMarginals | None, float]:
     """Return the state with marginals moved towards those of the posterior, and the length of the step."""
-    target = _natural(now.posterior)
+    target = natural(now.posterior)
     for _ in range(HALVINGS):
         by_precision, by_shift = (length * (new - old) for new, old in zip(target, now.outer, strict=True))
         outer = now.outer[0] + by_precision, now.outer[1] + by_shift
         if np.all(outer[0] - model.eta * now.tau > (1.0 - EDGE) * np.minimum(now.cavity[0], outer[0])):
-            after = _fixed_marginals(model, outer, now.tau, now.b)
+            after = fixed_marginals(model, outer, now.tau, now.b)
         else:  # keep the cavities by moving the sites too
-            after = _fixed_marginals(model, outer, now.tau + by_precision / model.eta, now.b + by_shift / model.eta)
+            after = fixed_marginals(model, outer, now.tau + by_precision / model.eta, now.b + by_shift / model.eta)
         if after is not None:
             return after, length
         length *= 0.5

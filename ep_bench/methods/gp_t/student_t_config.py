@@ -61,7 +61,7 @@ class Config(GaussianProcessConfig):
     )
     scheme: ep.Scheme = Field(
         "robust",
-        description="scheme of EP: robust, or one of its parts: parallel, sequential or double_loop; "
+        description="scheme of EP: robust, one of its parts (parallel, sequential or double_loop), or paper; "
         "Jylanki et al. (2011): robust",
     )
     evidence_check: PositiveFloat | None = Field(

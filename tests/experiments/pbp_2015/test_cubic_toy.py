@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 import types
 import warnings
@@ -240,3 +241,13 @@ def test_with_alpha_1_the_energy_falls_while_the_error_at_the_data_grows() -> No
         errors.append(float(np.sqrt(np.mean((model.predict(toy.X) - toy.y) ** 2))))
     assert energies[1] < 0.5 * energies[0]
     assert errors[1] > 2.0 * errors[0]
+
+
+def test_options_are_searched_and_each_method_has_several_seeds(tmp_path: Path) -> None:
+    entry = {"use": "bp", "label": "BP", "hidden": [5], "epochs": 2}
+    entries = [entry, {**entry, "label": "searched", "tune": {"trials": 3, "score": "rmse"}}]
+    folder = run_experiment("cubic_toy", {"methods": entries, "points": 11, "seeds": 2}, 0, tmp_path / "toy", "toy")
+    with np.load(folder / "arrays.npz") as arrays:
+        assert arrays["labels"].tolist() == ["BP #0", "BP #1", "searched #0", "searched #1"]
+        assert not np.array_equal(arrays["mean_0"], arrays["mean_2"])
+    assert "tune" not in json.loads((folder / store.LOCK).read_text())["options"]["methods"][0]

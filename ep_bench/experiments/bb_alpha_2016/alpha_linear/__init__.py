@@ -4,7 +4,7 @@ from ep_bench.experiments.record import Experiment
 
 EXPERIMENT = Experiment(
     name="alpha_linear",
-    version=1,
+    version=2,
     package=__name__,
     caption="variance: first diagonal element of the fitted covariance. closed_form: its value by the closed form. "
     "relative_difference: the larger of both elements' relative differences.",

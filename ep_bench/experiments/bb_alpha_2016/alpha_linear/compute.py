@@ -10,7 +10,7 @@ Deviation: none. The paper names only alpha = 1e-6 of the ellipses in figures 2 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -42,9 +42,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the arrays of the figures, and one summary row per example and alpha.
 
     ``grid`` (G,): alphas of the curves. ``alphas`` (A,): fitted alphas. ``ellipses`` (E,): alphas of the ellipses. For
-    example i, 1 or 2: ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance; ``mean_<i>``
-    (E, 2) and ``covariance_<i>`` (E, 2, 2) of the fits; ``posterior_mean_<i>`` (2,), ``posterior_covariance_<i>`` (2,
-    2).
+    example i, 1 or 2: ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance;
+    ``full_<i>`` (A, 2, 2), fits of a full covariance (section B.1); ``mean_<i>`` (E, 2) and ``covariance_<i>`` (E, 2,
+    2) of the fits; ``posterior_mean_<i>`` (2,), ``posterior_covariance_<i>`` (2, 2).
     """
     noise = config.noise_variance
     grid = np.linspace(0.0, LIMIT, config.points + 2)[1:-1]
@@ -52,10 +52,12 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     summary = []
     for example, X in enumerate(INPUTS, start=1):
         fitted = [_fit(X, alpha, noise)[1] for alpha in config.alphas]
+        full = [_fit(X, alpha, noise, covariance="full")[1] for alpha in config.alphas]
         drawn = [_fit(X, alpha, noise) for alpha in config.ellipses]
         arrays |= {
             f"curve_{example}": np.array([closed_form(example, alpha, noise) for alpha in grid]),
             f"fitted_{example}": np.array([covariance[0, 0] for covariance in fitted]),
+            f"full_{example}": np.array(full),
             f"mean_{example}": np.array([mean for mean, _ in drawn]),
             f"covariance_{example}": np.array([covariance for _, covariance in drawn]),
             f"posterior_mean_{example}": np.zeros(2),
@@ -78,8 +80,10 @@ def closed_form(example: int, alpha: float, noise: float) -> float:
     return 1.0 / (1.0 + 2.0 * (example / (root + shift) if shift > 0.0 else (root - shift) / product))
 
 
-def _fit(X: Array, alpha: float, noise: float) -> tuple[Array, Array]:
-    fit = fit_linear(X, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance="diagonal")
+def _fit(
+    X: Array, alpha: float, noise: float, covariance: Literal["diagonal", "full"] = "diagonal"
+) -> tuple[Array, Array]:
+    fit = fit_linear(X, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance=covariance)
     return fit.mean, fit.covariance
 
 

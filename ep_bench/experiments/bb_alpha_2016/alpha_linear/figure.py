@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -11,13 +10,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.experiments.record import Arrays, ExperimentResults, SummaryRow
+from ep_bench.experiments.record import Arrays, ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
 
 # The posterior is drawn as a thick grey line behind the fits.
 POSTERIOR: dict[str, Any] = {"color": "0.72", "linewidth": 3.2}
+SMALL = 0.1  # alpha from which the fits differ from the posterior, if they do
 EXAMPLES = {1: "example 1: x = (1, 0), (0, 1)", 2: "example 2: x = (1, -1), (-1, 1)"}
 
 
@@ -84,21 +84,25 @@ def measures(results: ExperimentResults) -> dict[str, float]:
     """Return differences from the closed forms, and of each example how the variance depends on alpha."""
     differences = [float(row["relative_difference"]) for row in results.summary if row.get("relative_difference")]
     found = {"largest relative difference": max(differences, default=math.nan)}
-    for example in EXAMPLES:
-        rows = [row for row in results.summary if int(row["example"]) == example]
-        variances = np.array([float(row["variance"]) for row in sorted(rows, key=lambda row: float(row["alpha"]))])
-        posterior = np.asarray(results.arrays[f"posterior_covariance_{example}"])
-        variational = 1.0 / np.linalg.inv(posterior)[0, 0]
-        found |= {
-            f"smallest increase of the variance, example {example}": float(np.diff(variances).min()),
-            f"variance at the smallest alpha relative to the variational one, example {example}": variances[0]
-            / variational,
-            f"variance at the smallest alpha relative to the posterior, example {example}": variances[0]
-            / posterior[0, 0],
-            f"variance at alpha = 1 relative to the posterior, example {example}": _at_one(rows) / posterior[0, 0],
-        }
-    return found
+    return found | {
+        f"{name}, example {example}": value
+        for example in EXAMPLES if results.arrays
+        for name, value in _of_example(results.arrays, example).items()
+    }  # fmt: skip
 
 
-def _at_one(rows: Sequence[SummaryRow]) -> float:
-    return next((float(row["variance"]) for row in rows if float(row["alpha"]) == 1.0), math.nan)
+def _of_example(arrays: Arrays, example: int) -> dict[str, float]:
+    """Return how the fitted variance increases, and how fits differ from the posterior, relative to its variance."""
+    order = np.argsort(arrays["alphas"])
+    alphas, fitted, full = (
+        np.asarray(arrays[name])[order] for name in ("alphas", f"fitted_{example}", f"full_{example}")
+    )
+    posterior = np.asarray(arrays[f"posterior_covariance_{example}"])
+    apart = np.abs(full - posterior).max(axis=(1, 2)) / posterior[0, 0]
+    return {
+        "smallest increase of the variance": float(np.diff(fitted).min()),
+        "smallest variance relative to the variational one": float(fitted[0] * np.linalg.inv(posterior)[0, 0]),
+        "smallest variance relative to the posterior": float(fitted[0] / posterior[0, 0]),
+        "difference at the smallest alpha, full covariance": float(apart[0]),
+        "smallest difference for alpha of 0.1 and more, full covariance": float(apart[alphas >= SMALL].min()),
+    }

@@ -4,7 +4,7 @@ from ep_bench.experiments.record import Experiment
 
 EXPERIMENT = Experiment(
     name="conflict_convergence",
-    version=2,
+    version=3,
     package=__name__,
     caption=(
         "Final state of each scheme. converged: whether all moments match to 1e-9. mismatch: the largest "

@@ -20,7 +20,7 @@ from ep_bench.types import Array
 ORANGE = "#D55E00"
 ABOVE, BELOW = 4.0, 2.0  # nats above and below the final values of the schemes that are shown
 COLUMNS = 3
-LATE = 20  # sweeps before those whose oscillation counts
+LATE, EARLY = 20, 4  # sweeps before those whose oscillation counts; index of the fifth sweep
 NEAR = 0.01  # mismatch up to which rounds are counted, and above which an order of the sites counts as a failure
 
 
@@ -110,15 +110,20 @@ def measures(results: ExperimentResults) -> dict[str, float]:
     )
     last = {f"mismatch, {label}": float(values[-1]) for label, values in mismatches.items()}
     undefined = {f"undefined sweeps, {label}": float(np.isnan(values).sum()) for label, values in evidences.items()}
-    slow, parallel, double = (mismatches[name] for name in ("sequential, δ = 0.5", "parallel, δ = 0.5", "double loop"))
-    started = next(label for label in labels if label.endswith("parallel, double loop"))
+    parallel, double, started = (
+        mismatches["parallel, δ = 0.5"], mismatches["double loop"], "5 parallel, double loop"
+    )  # fmt: skip
     swings = [float(np.nanstd(evidences[name][LATE:])) for name in ("parallel, δ = 0.5", "sequential, δ = 0.5")]
     improper = np.flatnonzero(~np.isfinite(parallel))
     failed = (np.asarray(arrays["order_mismatch"]) >= NEAR).sum(axis=1)
     return last | undefined | {
         "oscillation of the evidence, parallel relative to sequential, δ = 0.5": swings[0] / swings[1],
-        "rounds with a larger mismatch than before": float((np.diff(double) > 0.0).sum()),
-        "mismatch after 100 sweeps, double loop relative to sequential, δ = 0.5": float(double[-1] / slow[-1]),
+        "oscillation of the evidence, double loop": float(np.nanstd(evidences["double loop"][LATE:])),
+        "rounds of the double loop to the precisions that sequential EP, δ = 0.8, has after 5 sweeps": _rounds_to(
+            precisions["double loop"],
+            precisions["sequential, δ = 0.8"][EARLY],
+            precisions["double loop, Newton"][-1],
+        ),
         "first parallel sweep with an improper cavity": float(improper[0] + 1) if len(improper) else math.nan,
         "rounds to a mismatch of 0.01, started by parallel sweeps relative to not": (
             _rounds(mismatches[started]) / _rounds(double)
@@ -128,6 +133,13 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         **{f"orders without convergence, δ = {damping:g}": float(count)
            for damping, count in zip(arrays["order_dampings"], failed, strict=True)},
     }  # fmt: skip
+
+
+def _rounds_to(precisions: Array, level: Array, final: Array) -> float:
+    """Return the rounds after which the precisions (S, 4) are as near to the final ones (4,) as a level (4,) is."""
+    errors = np.abs(precisions - final).max(axis=1)
+    reached = np.flatnonzero(errors <= np.abs(level - final).max())
+    return float(reached[0] + 1) if len(reached) else math.inf
 
 
 def _rounds(mismatch: Array) -> float:

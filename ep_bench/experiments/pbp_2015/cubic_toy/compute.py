@@ -22,6 +22,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from ep_bench import data
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.method_entries import KnownNoiseMethod, Options, refuse_unknown
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
 
@@ -41,6 +42,10 @@ class Config(Options):
     points: int = Field(241, ge=3, description="points of the grid")
     reference: str | None = Field(
         None, description="label of the reference method; the distances of the other methods from it are reported"
+    )
+
+    seeds: int = Field(
+        1, ge=1, json_schema_extra={NEUTRAL: 1}, description="seeds with which each method but the reference is fitted"
     )
 
     @field_validator("reference")
@@ -76,8 +81,10 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     arrays: dict[str, Any] = {"grid": grid, "truth": truth, "x": toy.X[:, 0], "y": toy.y}
     inside = (grid >= toy.X[:, 0].min()) & (grid <= toy.X[:, 0].max())
     summary, curves = [], []
-    for i, entry in enumerate(config.methods):
-        model, seconds = entry.fitted(toy.X, toy.y, seed)
+    entries = _entries(config, seed)
+    names = [name for name, _, _ in entries]
+    for i, (name, entry, own_seed) in enumerate(entries):
+        model, seconds = entry.fitted(toy.X, toy.y, own_seed)
         distribution = model.predict_dist(grid[:, None])
         mean, std = distribution.mean(), distribution.std()
         arrays |= {f"mean_{i}": mean, f"std_{i}": std}
@@ -87,13 +94,21 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
             judgement = _judgement(model, distribution, grid, inside)
             arrays |= {"judged": np.array(list(judgement), dtype=str), "judgement": np.array(list(judgement.values()))}
         scores = _summary(mean, std, truth, inside)
-        summary.append({"method": entry.name, **scores, "fit_seconds": round(seconds, 3)})
-    names = [entry.name for entry in config.methods]
+        summary.append({"method": name, **scores, "fit_seconds": round(seconds, 3)})
     arrays["labels"] = np.array(names)
     if config.reference is not None:
         rows = _from_reference(curves, names.index(config.reference), inside)
         summary = [known | row for known, row in zip(summary, rows, strict=True)]
     return arrays, summary
+
+
+def _entries(config: Config, seed: int) -> list[tuple[str, KnownNoiseMethod, int]]:
+    """Return name, entry and seed of each fit; with several seeds, the names have the number of the seed."""
+    found = []
+    for entry in config.methods:
+        count = 1 if entry.name == config.reference else config.seeds
+        found += [(f"{entry.name} #{k}" if count > 1 else entry.name, entry, seed + k) for k in range(count)]
+    return found
 
 
 def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArray[np.bool_]) -> dict[str, float]:

@@ -50,6 +50,13 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         for first, second in itertools.permutations(distance, 2)
         if distance[second] > 0.0
     }
+    of_seeds: dict[str, list[float]] = {}
+    for name, value in distance.items():
+        of_seeds.setdefault(name.partition(" #")[0], []).append(value)
+    for first, second in itertools.permutations(of_seeds, 2):
+        if len(of_seeds[second]) > 1:
+            ratio = max(of_seeds[first]) / min(of_seeds[second])
+            found[f"largest distance of {first} relative to the smallest of {second}"] = ratio
     arrays, alphas = results.arrays, _alphas(results)
     if arrays and len(alphas) > 1:
         places = {str(label): i for i, label in enumerate(arrays["labels"])}
