@@ -19,7 +19,8 @@ which is closer to annealed importance sampling. By default (``evidence_check``)
 Modules: ``options``, ``inference`` (evidence at fixed hyperparameters), ``learning`` (hyperparameters), ``state``
 (posteriors and predictions). Of EP: ``ep``, ``sites``, ``sweeps``, ``double_loop``, ``newton``, ``tilted``. Other
 inferences: ``laplace``, ``variational``, ``em``, ``kl``, ``sampling`` with ``chain`` and ``fixed_scales``.
-``posterior`` has linear algebra of all inferences, ``annealing`` the evidence by annealed importance sampling.
+``moment_matching`` has the double loop of the paper, ``posterior`` linear algebra of all inferences, ``annealing`` the
+evidence by annealed importance sampling.
 
 Deviation: ``kl`` is not among the inferences of the paper. Hyperparameters have wide priors
 (``covariances.hyperparameters``); ``prior: none`` makes them flat. The prior of ``nu: integrate`` is then flat on the

@@ -20,6 +20,7 @@ from ep_bench.types import Array
 ORANGE = "#D55E00"
 ABOVE, BELOW = 4.0, 2.0  # nats above and below the final values of the schemes that are shown
 COLUMNS = 3
+FRACTIONAL = "parallel, δ = 1, η = 0.5"  # label
 LATE, EARLY = 20, 4  # sweeps before those whose oscillation counts; index of the fifth sweep
 NEAR = 0.01  # mismatch up to which rounds are counted, and above which an order of the sites counts as a failure
 
@@ -129,7 +130,7 @@ def measures(results: ExperimentResults) -> dict[str, float]:
             _rounds(mismatches[started]) / _rounds(double)
         ),
         "change of the evidence after 20 rounds": abs(_at(evidences[started], 20) - float(evidences[started][-1])),
-        "lowest final precision, parallel, δ = 1, η = 0.5": float(precisions["parallel, δ = 1, η = 0.5"][-1, :2].min()),
+        f"lowest precision during the sweeps, {FRACTIONAL}": float(precisions[FRACTIONAL][:, :2].min()),
         **{f"orders without convergence, δ = {damping:g}": float(count)
            for damping, count in zip(arrays["order_dampings"], failed, strict=True)},
     }  # fmt: skip

@@ -57,6 +57,8 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         if len(of_seeds[second]) > 1:
             ratio = max(of_seeds[first]) / min(of_seeds[second])
             found[f"largest distance of {first} relative to the smallest of {second}"] = ratio
+            means = (float(np.mean(of_seeds[name])) for name in (first, second))
+            found[f"mean distance of {first} relative to {second}"] = next(means) / next(means)
     arrays, alphas = results.arrays, _alphas(results)
     if arrays and len(alphas) > 1:
         places = {str(label): i for i, label in enumerate(arrays["labels"])}
