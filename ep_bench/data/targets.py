@@ -22,15 +22,17 @@ TRANSFORMS: Mapping[str, Callable[[Array], Array]] = {
 }
 
 REPEATS = 10  # mean number of data points per target value from which the values count as few
+FREQUENT = 0.1  # fraction of the data points with one target value from which the values count as few
 
 
 def few_values(y: Array) -> int | None:
-    """Return the number of different values of targets y (n,) if they are few, else None.
+    """Return the number of different values of targets y (n,) if they are few, or one of them is frequent, else None.
 
     A density can put ever narrower peaks on values that occur many times, so its log-likelihood has no upper bound.
     """
-    values = len(np.unique(y))
-    return values if REPEATS * values <= len(y) else None
+    counts = np.unique(y, return_counts=True)[1]
+    few = REPEATS * len(counts) <= len(y) or counts.max() >= max(FREQUENT * len(y), 2)
+    return len(counts) if few else None
 
 
 def check_transform(ref: DatasetRef, task: Task) -> None:

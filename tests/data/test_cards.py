@@ -78,7 +78,12 @@ def test_leaks_are_on_the_card_and_stored_splits_are_intact(name: str) -> None:
 
 def test_ten_data_points_per_value_are_few_values() -> None:
     assert few_values(np.repeat(np.arange(5.0), 10)) == 5
-    assert few_values(np.append(np.repeat(np.arange(5.0), 10), 5.0)) is None
+    assert few_values(np.append(np.repeat(np.arange(20.0), 9), 20.0)) is None
+
+
+def test_a_frequent_value_counts_like_few_values() -> None:
+    assert few_values(np.append(np.zeros(3), np.arange(1.0, 28.0))) == 28
+    assert few_values(np.append(np.zeros(3), np.arange(1.0, 29.0))) is None
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:
