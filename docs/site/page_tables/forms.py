@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ep_bench import published
 from ep_bench.convergence import DAGGER, ConvergedSplits
+from ep_bench.report import pairwise
 
-from .stored import Row, TextRow, cells, convergence, datasets_of, merged, planned, printed
+from .stored import FIVE, Row, TextRow, cells, convergence, datasets_of, merged, planned, printed
 
 NONE = "–"
 NAMES = {"rmse": "RMSE", "ll": "LL", "lowest": "Lowest test point", "converged": "Converged", "seconds": "CPU s"}
@@ -53,6 +54,23 @@ def never_converged(entry: Entry) -> bool:
 def named(entry: Entry) -> str:
     """Return the name of an entry in a table."""
     return (entry.name or entry.method) + (f" {DAGGER}" if never_converged(entry) else "")
+
+
+def differences(before: Entry, after: Entry) -> list[Any]:
+    """Return the paired comparison of the log-likelihoods of two entries on common splits, one row per data set."""
+    both = merged(before.folder, after.folder)
+    found = pairwise.compare(both.ok(), after.method, before.method, **pairwise.facts(both, "ll"))
+    return [row for row in found.itertuples() if row.dataset in FIVE]
+
+
+def before_after(before: Entry, after: Entry) -> list[str]:
+    """Return the mean log-likelihoods of two entries on common splits, with the corrected paired test."""
+    body = [
+        [str(row.dataset), f"{row.mean_second:.3f}", f"{row.mean_first:.3f}", f"{row.difference:+.3f}",
+         f"{row.low:+.3f} to {row.high:+.3f}", f"{row.p:.2g}", f"{row.wins:.0f} of {row.blocks:.0f}"]
+        for row in differences(before, after)
+    ]  # fmt: skip
+    return table(["Data set", *map(named, (before, after)), "Difference", "95 % interval", "p", "Higher on"], body)
 
 
 def _mean(values: Sequence[float], planned_splits: int, mark: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .forms import NAMES, Entry, named, score, table
+from .forms import NAMES, Entry, before_after, named, score, table
 from .stored import FIVE, LARGE, board, cells
 
 DATASETS = ("yacht", "boston", "energy", "concrete", "kin8nm", "protein")  # of different numbers of data points
@@ -59,3 +59,4 @@ def trees() -> list[str]:
 
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
 TABLES["trees"] = trees
+TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))

@@ -55,9 +55,9 @@ def thirty_points() -> list[str]:
     return table(["Fit", "Noise SD", "Log evidence of the fit", "Untied EP", "Test LL"], body)
 
 
-def alphas() -> list[str]:
-    """Return mean log-likelihoods of validation points of `dgp_ep` without a hidden layer by alpha."""
-    rows = pd.read_csv(FIGURES / "dgp-alpha.csv")
+def alphas(file: str) -> list[str]:
+    """Return mean log-likelihoods of validation points of `dgp_ep` by alpha."""
+    rows = pd.read_csv(FIGURES / file)
     means = rows.pivot_table("ll", "dataset", "alpha").sort_index(axis=1, ascending=False)
     medians = rows.groupby("alpha")["ll_median"].mean()
     body = [[str(dataset), *map("{:.2f}".format, values)] for dataset, values in means.iterrows()]
@@ -107,7 +107,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "noise-priors": noise_priors,
     "seed-spread": partial(seed_spread, "seed-spread"),
     "bp-schedule": schedules,
-    "dgp-alpha": alphas,
+    "dgp-alpha": partial(alphas, "dgp-alpha.csv"),
+    "dgp-alpha-hidden": partial(alphas, "dgp-alpha-hidden.csv"),
     "dgp-thirty": thirty_points,
     "bb-alpha-rates": bb_alpha_rates,
     "recalibration": recalibration,

@@ -115,13 +115,6 @@ def claim_counts() -> list[str]:
     return table(["Paper", *CLAIM_VERDICTS, "all"], body)
 
 
-def claims_that_fail() -> list[str]:
-    """Return the claims on orders, times and convergence that do not hold, without those on figures."""
-    found = [row for row in _claims() if row["verdict"] == "does not hold" and row["statistic"] != "measure"]
-    body = [[f"{row['source']}, {row['place'].removeprefix('section ')}", row["claim"], row["found"]] for row in found]
-    return table(["Paper, section", "Claim", "Found"], body)
-
-
 TABLES: dict[str, Callable[[], list[str]]] = {
     "papers": papers,
     "reproductions": reproductions,
@@ -129,5 +122,4 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     **{f"claims-{one}": partial(claims_of, one) for one in PAPERS},
     "figure-3-jylanki2011": partial(both_readings, "student-t-convergence", "student-t-convergence-3"),
     "claim-counts": claim_counts,
-    "claims-fail": claims_that_fail,
 }
