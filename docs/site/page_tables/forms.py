@@ -58,7 +58,7 @@ def named(entry: Entry) -> str:
 
 def differences(before: Entry, after: Entry) -> list[Any]:
     """Return the paired comparison of the log-likelihoods of two entries on common splits, one row per data set."""
-    both = merged(before.folder, after.folder)
+    both = merged(*dict.fromkeys((before.folder, after.folder)))
     found = pairwise.compare(both.ok(), after.method, before.method, **pairwise.facts(both, "ll"))
     return [row for row in found.itertuples() if row.dataset in FIVE]
 

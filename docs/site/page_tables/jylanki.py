@@ -14,8 +14,8 @@ from ep_bench.report.sections.row_comparison import relative_times
 from ep_bench.results import row_scores
 from ep_bench.types import Array
 
-from .forms import NONE, table
-from .stored import RESULTS, Row, cells, merged, stored_study
+from .forms import NONE, Entry, differences, score, table
+from .stored import RESULTS, Row, cells, merged, methods_of, stored_study
 
 FIGURE_6 = ("student-t-friedman", "student-t-boston", "student-t-concrete")
 SPREADS = ("lpd-std", "lpd-prct1", "se-std", "se-prct99")
@@ -98,8 +98,24 @@ def _errors(rows: Sequence[Row], kept: Mapping[str, row_scores.Scores]) -> dict[
     return dict(zip(SPREADS, np.std(drawn, axis=0).tolist(), strict=True))
 
 
+def settings_2014() -> list[str]:
+    """Return what the settings of section 3.3.1 of the 2014 paper change on boston: both densities, and convergence."""
+    folder, dataset = "nn-ep-settings", "boston"
+    standard = Entry(folder, "defaults")
+    body = []
+    for method in methods_of(folder):
+        rows, entry = cells(folder, method, dataset), Entry(folder, method)
+        densities = [f"{np.mean([row[column] for row in rows]):.2f}" for column in ("train_ll", "ll")]
+        tests = [] if entry == standard else differences(standard, entry)
+        compared = [f"{tests[0].difference:+.2f}", f"{tests[0].p:.2g}"] if tests else [NONE, NONE]
+        numbers = [score(entry, dataset, column) for column in ("converged", "seconds")]
+        body.append([method, *densities, *compared, *numbers])
+    return table(["Setting", "LL, training", "LL, test", "Difference", "p", "Converged", "CPU s"], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "times-jylanki2011": times,
     "fixed-times-jylanki2011": fixed_times,
     "spreads-jylanki2014": spreads,
+    "settings-jylanki2014": settings_2014,
 }
