@@ -102,7 +102,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"noise": "heteroscedastic", "prior": "empirical"},
     ],
 }  # fmt: skip
-EXHAUSTIVE: list[dict[str, Any]] = [{"propagation": "full", "hidden": (2, 2)}, {"optimizer": "sep"}]  # compile long
+EXHAUSTIVE: list[dict[str, Any]] = [{"propagation": "full", "hidden": (2, 2)}, {"optimizer": "sep", "alpha": 1}]
 VARIED: list[Any] = [(name, options) for name in NAMES for options in VARIANTS.get(name, [{}])]
 VARIED += [pytest.param("dgp_ep", options, marks=pytest.mark.exhaustive) for options in EXHAUSTIVE]
 

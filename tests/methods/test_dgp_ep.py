@@ -32,7 +32,7 @@ def rows_of(n=40, d=2, classes=0, seed=0):
 
 
 def fitted(train, seed=0, **options):
-    config = dgp_ep.Config(**{"inducing": 5, "steps": 20, "batch_size": 10, **options})
+    config = dgp_ep.Config(**{"alpha": 1, "inducing": 5, "steps": 20, "batch_size": 10, **options})
     return dgp_ep.fit(train, config, np.random.default_rng(seed))
 
 

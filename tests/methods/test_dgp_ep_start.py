@@ -139,7 +139,7 @@ class TestReleasedProgram:
     def test_bits(self):
         """Adam with steps of constant size from random factors."""
         train, steps = rows_of(), 30
-        config = dgp_ep.Config(inducing=5, steps=steps, batch_size=10, schedule="constant", start="random")
+        config = dgp_ep.Config(alpha=1, inducing=5, steps=steps, batch_size=10, schedule="constant", start="random")
         state, _ = dgp_ep.fit(train, config, np.random.default_rng(3))
         rng = np.random.default_rng(3)
         Z = centres(train.X, 5, rng)
@@ -168,7 +168,7 @@ class TestReleasedProgram:
             assert np.abs(stepped - still).max() == pytest.approx(rate, rel=1e-4)
 
     def test_its_name_stands_for_all_its_options(self):
-        released = dgp_ep.Config(schedule="constant", start="random", steps=6000, learning_rate=0.005)
+        released = dgp_ep.Config(alpha=1, schedule="constant", start="random", steps=6000, learning_rate=0.005)
         named = dgp_ep.Config(training="released program")
         assert named == released.model_copy(update={"training": "released program"})
         assert dgp_ep.Config(**named.model_dump()) == named

@@ -327,7 +327,7 @@ class TestDamping:
 
 
 def fit(case, classes=0, **options):
-    config = dgp_ep.Config(optimizer="sep", inducing=5, batch_size=10, **options)
+    config = dgp_ep.Config(optimizer="sep", alpha=1, inducing=5, batch_size=10, **options)
     y = case.y if classes == 0 else targets_of(case.y, classes)
     return dgp_ep.fit(Rows(case.X, y, classes), config, np.random.default_rng(0))
 

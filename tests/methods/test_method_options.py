@@ -64,7 +64,7 @@ FLOOR = "leave it out, or noise_variance and optimize: false"
 CONFLICTS: list[tuple[str, dict[str, Any], str]] = [
     ("bb_alpha", {"covariance": "full"}, r"covariance: full requires a model without hidden layers, hidden: \[\]"),
     ("dgp_ep", {"optimizer": "sep", "alpha": 0.5}, "alpha: 1, found 0.5"),
-    ("dgp_ep", {"optimizer": "sep", "propagation": "full"}, "propagation: diagonal"),
+    ("dgp_ep", {"optimizer": "sep", "alpha": 1, "propagation": "full"}, "propagation: diagonal"),
     ("dgp_ep", {"site_rate": 0.2}, "optimizer: sep"),
     ("dgp_ep", {"training": "released program", "steps": 500}, "has steps: 6000; leave one of them out"),
     ("dropout", {"tau": 1.0, "validation_fraction": 0.3}, "validation_fraction has no effect if tau is set"),
@@ -128,7 +128,7 @@ DROPOUT = ("Dropout-1", "MC-dropout-1 (as quoted)")
 LATER = ("hoDVI-1 (homoscedastic)",)
 PUBLISHED: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
     "bp": [({}, ("BP",)), ({"hidden": (50, 50)}, ()), ({"epochs": 3}, ())],
-    "dgp_ep": [({}, ("DGP-2-50", "DGP-2")), ({"optimizer": "sep"}, ())],
+    "dgp_ep": [({}, ()), ({"alpha": 1}, ("DGP-2-50", "DGP-2")), ({"alpha": 1, "optimizer": "sep"}, ())],
     "dropout": [
         *(({"hidden": (units,), "epochs": 400}, DROPOUT) for units in (50, 100)),
         *(({"hidden": (units,)}, (*DROPOUT, "MC-dropout-1")) for units in (50, 100)),
