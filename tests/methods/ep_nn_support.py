@@ -39,7 +39,7 @@ def approximation(
     problem = NetworkProblem(
         np.ascontiguousarray(model.X, dtype=float), np.array(model.y, dtype=float),
         np.array([model.is_linear(k) for k in range(K)]), groups,
-        kind, scale_prior, model.noise_prior, (4.0, 1.0), model.eta, prior_eta, sequential, model.clip,
+        kind, scale_prior, model.noise_prior, (4.0, 1.0), model.eta, prior_eta, sequential, model.clip, model.probit,
     )  # fmt: skip
     ours = NetworkApproximation(
         problem, 0.0 if model.noise is None else model.noise, np.arange(n) if order is None else order

@@ -7,8 +7,10 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from ep_bench.covariances.inducing import centres
+from ep_bench.methods.dgp_ep.energy import DGPProblem, model_of
 from ep_bench.methods.dgp_ep.initialisation import MAX_PAIRWISE, median_distance, start
 from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, offsets, shapes, size
+from ep_bench.methods.dgp_ep.network import allocate_pass
 from ep_bench.methods.dgp_ep.training import run
 from ep_bench.numerics.minibatch import AdamSchedule
 
@@ -19,6 +21,24 @@ STRUCTURES = [
     Structure((1, 2, 3, 2), 1, shared=False),
 ]
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+
+
+def bytes_of(arrays):
+    return arrays.nbytes if isinstance(arrays, np.ndarray) else sum(map(bytes_of, arrays))
+
+
+def memory(hidden=(2,), inducing=100, n=1000):
+    """Return the bytes of the parameters, and of the arrays of a step on 50 data points."""
+    structure = Structure((5, *hidden, 1), inducing)
+    return 8 * size(structure) + bytes_of(allocate_pass(model_of(DGPProblem(structure, "gaussian", n)), 50))
+
+
+def test_memory_grows_with_layers_and_the_square_of_the_inducing_inputs_only():
+    """The claim of Bui et al. (2015), section 3: O(L M^2), not a function of the number of data points."""
+    assert 3.9 < memory(inducing=800) / memory(inducing=400) < 4.0
+    two, three, four = (memory(hidden=(2,) * count) for count in (2, 3, 4))
+    assert four - three == pytest.approx(three - two, rel=1e-3)
+    assert memory(n=10**6) == memory()
 
 
 @every_structure

@@ -123,7 +123,7 @@ def tilted(y, noise, k, m, V, mu, Sigma, eta, linear=False):
     m_f, V_f, cross = plain.function_moments(m_g, V_g, mu, Sigma)
     rest = V_f - V_g[k] * (Sigma[k, k] + mu[k] ** 2)
     ours = tilted_activation(
-        y - m_f, noise / eta, m[k], V[k], m_g[k], mu[k], Sigma[k, k], cross[k], rest, K**-0.5, linear,
+        0.0, y - m_f, noise / eta, m[k], V[k], m_g[k], mu[k], Sigma[k, k], cross[k], rest, K**-0.5, linear,
         np.empty(MAX_NODES), np.empty(MAX_NODES),
     )  # fmt: skip
     theta = np.log(noise)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
-from scipy.special import erf, gammaln, logsumexp
+from scipy.special import erf, gammaln, log_ndtr, logsumexp
 
 FINE = 8001  # nodes of a grid
 REACH = 12.0  # of a grid, standard deviations
@@ -90,7 +90,13 @@ def noise_moments(y, m_f, V_f, eta, mean, variance):
     return moments_on_grid(theta, logs, 1 / V_y)
 
 
-def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False, count=FINE):
+def class_moments(y, m_f, V_f):
+    """Return log Z_i, mean and variance of f under N(f | m_f, V_f) Phi(y f), y = -1 or 1, by quadrature."""
+    f = around(m_f, V_f, 40.0)
+    return moments_on_grid(f, log_normal(f, m_f, V_f) + log_ndtr(y * f))
+
+
+def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False, count=FINE, probit=False):
     """Return mean and variance of h_k under (36) for a fixed theta, with (34) at every h_k."""
     K, h = len(m), around(m[k], V[k], count=count)
     logs = np.empty(len(h))
@@ -98,7 +104,8 @@ def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False,
         means, variances = m_g.copy(), V_g.copy()
         means[k], variances[k] = g, 0.0
         m_f, V_f, _ = function_moments(means, variances, mu, Sigma)
-        logs[j] = log_normal(y, m_f, V_f + np.exp(theta) / eta) + log_normal(h[j], m[k], V[k])
+        term = log_ndtr(y * m_f / np.sqrt(1 + V_f)) if probit else log_normal(y, m_f, V_f + np.exp(theta) / eta)
+        logs[j] = term + log_normal(h[j], m[k], V[k])
     return moments_on_grid(h, logs)[1]
 
 
@@ -140,6 +147,7 @@ class Model:
     v_tau: np.ndarray = None  # (K + 1,)
     v_nu: np.ndarray = None
     clip: bool = False
+    probit: bool = False  # y holds classes, -1 or 1; eta is 1 and theta 0
 
     def is_linear(self, k):
         return bool(len(self.linear)) and bool(self.linear[k])
@@ -209,11 +217,17 @@ def tilted(model, sites, q, i):
     m_g, V_g = unit_moments(model, m, V)
     m_f, V_f, cross = function_moments(m_g, V_g, mu, Sigma)
     log_z, theta_hat, ratio = noise_moments(model.y[i], m_f, V_f, model.eta, *theta)
+    v_hat = tilted_output(model.y[i], m_f, cross, *ratio, mu, Sigma)
+    if model.probit:
+        log_z, (mean, variance) = class_moments(model.y[i], m_f, V_f)
+        v_hat = mu + cross * (mean - m_f) / V_f, Sigma + np.outer(cross, cross) * (variance - V_f) / V_f**2
     h_hat = [
-        tilted_activation(model.y[i], theta_hat[0], k, m, V, m_g, V_g, mu, Sigma, model.eta, model.is_linear(k), 1001)
+        tilted_activation(
+            model.y[i], theta_hat[0], k, m, V, m_g, V_g, mu, Sigma, model.eta, model.is_linear(k), 1001, model.probit
+        )
         for k in range(model.K)
     ]
-    return log_z, h_hat, tilted_output(model.y[i], m_f, cross, *ratio, mu, Sigma), theta_hat, cavity
+    return log_z, h_hat, v_hat, theta_hat, cavity
 
 
 def quotient(hat, cavity, eta):
@@ -262,6 +276,8 @@ def likelihood_term(model, sites, q, i):
     m, V, v, theta = cavities(model, sites, q, i)
     m_f, V_f, _ = function_moments(*unit_moments(model, m, V), *v)
     log_z = noise_moments(model.y[i], m_f, V_f, model.eta, *theta)[0]
+    if model.probit:
+        log_z = class_moments(model.y[i], m_f, V_f)[0]
     local, x = log_z + psi(*v) - psi(*q.v), model.X[i]
     for k, (mean, S) in enumerate(q.w):
         local += psi(m[k], V[k]) - psi(x @ mean, x @ S @ x)

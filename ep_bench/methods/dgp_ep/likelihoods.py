@@ -23,8 +23,8 @@ from scipy.special import logsumexp
 from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
+from ep_bench.numerics.probit import log_normal_cdf
 
-TAIL = 37.0  # standard deviations beyond which the tail of a Gaussian is computed from its asymptotic series
 NODES, REACH = 101, 8.5  # of the trapezoidal rule for powers of the probit; standard deviations on either side
 
 Likelihood = Literal["gaussian", "probit", "softmax"]
@@ -79,19 +79,6 @@ def gaussian(m: Any, v: Any, y: Any, s: float, alpha: float, weight: float, dm: 
         dv[n, 0] += weight * 0.5 * (alpha * r * r / q - 1.0) / q
         ds += weight * 0.5 * (r * r / (q * q) - (1.0 - v[n, 0] / q) / s)
     return value, ds
-
-
-@jit()
-def log_normal_cdf(z: float) -> tuple[float, float]:
-    """Return log Phi(z) and its derivative, accurate in both tails."""
-    if z > -TAIL:
-        cdf = 0.5 * math.erfc(-z * math.sqrt(0.5))
-        log_cdf = math.log(cdf) if z < 0.0 else math.log1p(-0.5 * math.erfc(z * math.sqrt(0.5)))
-        return log_cdf, math.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * cdf)
-    # Mills' ratio Phi(z) / phi(z) = (1 - 1 / z^2 + 3 / z^4 - 15 / z^6 ...) / |z|
-    w = 1.0 / (z * z)
-    ratio = (1.0 - w * (1.0 - w * (3.0 - w * (15.0 - w * 105.0)))) / -z
-    return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) + math.log(ratio), 1.0 / ratio
 
 
 @jit()

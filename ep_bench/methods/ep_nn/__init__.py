@@ -5,6 +5,11 @@ input is the constant 1. The Gaussian noise has unknown variance e^theta. Input 
 of variance e^phi_l in groups l with unknown phi_l ~ N; output weights v_k >= 0 a half Student-t prior, (5). EP
 approximates the posterior by q(v) prod_k q(w_k) q(theta) prod_l q(phi_l), all Gaussian.
 
+Classes have the probit likelihood p(y | f) = Phi(y f), y = -1 or 1, an extension that the paper names (section 6).
+Its terms have fraction 1, at which the tilted moments of f and v are in closed form (``tilted.class_moments``); there
+is no theta. More than two classes have one network each, against all others, whose probabilities are normalised; this
+is ours.
+
 A sweep updates the likelihood's terms one after the other: cavities (31, 32), tilted moments of v by joint Gaussians of
 v and f (33, 34, 38, 39), of each h_ik = w_k' x_i by a grid (36, 41) and of theta by a grid (37), new sites (42, 43,
 46), damped (44, 45). Then EP on the priors of v runs to convergence, and once over the priors of w and phi (26 to 30).
@@ -49,21 +54,21 @@ from __future__ import annotations
 
 import warnings
 from math import log
-from typing import Annotated, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from scipy.special import log_ndtr, logsumexp, ndtr
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.ep_nn import schedule
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation, NetworkProblem
+from ep_bench.methods.ep_nn.config import Config
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start, start_at_maximum
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
-from ep_bench.options import NEUTRAL
-from ep_bench.predictions import Predictive
+from ep_bench.predictions import ClassProbabilities, Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
 NOISE_START = log(0.3**2)  # initial theta, fixed in the first stages (section 3.3.1)
@@ -73,127 +78,6 @@ DAMPING = {
     "parallel": (0.4, 0.2, 0.4),
 }  # input, output and final sites
 PAPER_UNITS = (10, 30)  # table 1; 30 for kin40k
-Rate = Annotated[float, Field(gt=0, le=1)]
-
-
-class Config(BaseModel):
-    """Options of EP for networks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    hidden: tuple[PositiveInt] = Field((10,), description="units K of the hidden layer; section 4.4: 10, kin40k 30")
-    linear_units: NonNegativeInt = Field(0, description="number of them that are linear, h / sqrt(K); section 4.1: 1")
-    prior: Literal["laplace", "ard", "gaussian"] = Field(
-        "laplace",
-        description="prior of input weights: laplace, ard (Gaussian, one scale per input) or gaussian (with fixed "
-        "weight_variance); section 4.4: laplace and ard",
-    )
-    groups: Literal["common", "input", "unit", "weight"] | tuple[NonNegativeInt, ...] | None = Field(
-        None,
-        description="weights with a common scale: all, those of an input, those of a unit, none, or the group of each "
-        "input and of the bias, counted from 0; by default common for laplace, input for ard",
-    )
-    bias: Literal["shared", "own"] = Field(
-        "shared",
-        description="biases of hidden units have the common scale of the weights (shared) or their own scale; ours",
-    )
-    updates: Literal["sequential", "parallel"] = Field(
-        "sequential", description="update q(w_k) after each data point or after a sweep; section 4.4: sequential"
-    )
-    fraction: Rate = Field(0.95, description="fraction eta of the likelihood terms; section 3.3.1: 0.95")
-    prior_fraction: Rate = Field(0.8, description="fraction eta of the prior terms; section 3.3.1: 0.7 to 0.9")
-    damping: Rate | None = Field(
-        None, description="damping delta of input and theta sites before priors are released; section 3.3.1: 0.5 to "
-        "0.8 sequential (by default 0.8), below 0.5 parallel (0.4)",
-    )  # fmt: skip
-    output_damping: Rate | None = Field(
-        None, description="damping delta of output sites before priors are released; section 3.3.1: 0.2; ours: 0.5 "
-        "sequential, 0.2 parallel",
-    )  # fmt: skip
-    final_damping: Rate | None = Field(
-        None, description="damping delta of all sites afterwards; ours: 0.9 sequential, 0.4 parallel"
-    )
-    final_output_damping: Rate = Field(
-        1.0, json_schema_extra={NEUTRAL: 1.0}, description="upper limit of that of output sites; section 3.3.1: 0.2"
-    )
-    prior_damping: Rate = Field(
-        1.0, json_schema_extra={NEUTRAL: 1.0}, description="the same for the priors of input weights; section 3.3.1: "
-        "0.5 to 0.7",
-    )  # fmt: skip
-    clip: bool = Field(True, description="set negative precisions of input sites to 0; ours")
-    prior_updates: Literal["always", "once"] = Field(
-        "always",
-        description="update the priors of input weights in every sweep after their release, or only until they "
-        "converge; ours",
-    )
-    release: PositiveFloat | None = Field(
-        None,
-        description="relative step of EP with Gaussian priors below which the priors of input weights are released, "
-        "after half of the sweeps at the latest; by default after 50 sweeps; section 3.3.1: sufficient, 4.2: converged",
-    )
-    scale_mean: float = Field(2.0 * log(0.01), description="mean of the prior of phi; section 4.4: 2 log 0.01")
-    scale_deviation: PositiveFloat = Field(2.5, description="standard deviation of the prior of phi; section 4.4: 2.5")
-    noise_mean: float = Field(2.0 * log(0.01), description="mean of the prior of theta; section 4.4: 2 log 0.01")
-    noise_deviation: PositiveFloat = Field(2.0, description="standard deviation of the prior of theta; section 4.4: 2")
-    noise_variance: PositiveFloat | None = Field(
-        None, description="fixed noise variance, in squared units of the standardised target; by default learned"
-    )
-    weight_variance: PositiveFloat = Field(
-        0.5, description="initial prior variance of input weights, fixed for prior: gaussian; section 3.3.1: 0.5"
-    )
-    bias_variance: PositiveFloat = Field(4.0, description="the same for the biases; section 3.3.1: 4")
-    output_freedom: PositiveFloat = Field(
-        4.0, description="degrees of freedom nu of the prior of output weights; section 2.1: 4"
-    )
-    output_scale: PositiveFloat = Field(1.0, description="scale sigma of that prior; section 2.1: 1")
-    start: Literal["zero", "map"] = Field(
-        "zero", description="means of the initial priors: 0, or a maximum of the posterior; section 3.3.1: zero"
-    )
-    sweeps: PositiveInt = Field(400, description="sweeps over the data points, at most; ours")
-    tolerance: PositiveFloat = Field(1e-4, description="relative undamped step of all sites at convergence; ours")
-    stop: Literal["step", "evidence"] = Field(
-        "step",
-        json_schema_extra={NEUTRAL: "step"},
-        description="criterion of convergence: the relative step of all sites, or (evidence) either this or a log "
-        "evidence that is stable to 0.1 nats over 50 sweeps; ours",
-    )
-    restarts: PositiveInt = Field(
-        1,
-        json_schema_extra={NEUTRAL: 1},
-        description="number of fits with different orders of the data points, of which the one of the highest log "
-        "evidence is kept; ours",
-    )
-    accelerate: bool = Field(True, description="use extrapolation and Anderson mixing in the last stage; ours")
-
-    @model_validator(mode="after")
-    def _possible(self) -> Config:
-        if self.linear_units > self.hidden[0]:
-            raise ValueError(
-                f"linear_units must be at most {self.hidden[0]}, the number of hidden units, found {self.linear_units}"
-            )
-        if self.groups is not None and self.prior == "gaussian":
-            raise ValueError("groups requires a prior with scales, prior: laplace or ard")
-        if self.prior == "gaussian" and (self.release is not None or self.prior_updates == "once"):
-            raise ValueError("release and prior_updates: once require a prior with sites, prior: laplace or ard")
-        if self.prior == "gaussian" and self._changed("scale_mean", "scale_deviation", "bias"):
-            raise ValueError("scale_mean, scale_deviation and bias require a prior with scales, prior: laplace or ard")
-        if self.noise_variance is not None and self._changed("noise_mean", "noise_deviation"):
-            raise ValueError("noise_mean and noise_deviation require learned noise: remove noise_variance")
-        if isinstance(self.groups, tuple) and self.bias == "own":
-            raise ValueError(
-                "bias: own cannot be combined with a list of groups, whose last number is the group of the biases"
-            )
-        if self.bias == "own" and (self.groups or (self.prior == "ard" and "input")) in {"input", "weight"}:
-            raise ValueError(
-                "bias: own requires scales that inputs share; with one scale per input the bias already has its own"
-            )
-        if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
-            raise ValueError(f"groups must be numbered 0, 1, 2, ... without gaps, found {list(self.groups)}")
-        return self
-
-    def _changed(self, *names: str) -> bool:
-        """Return whether an option differs from its default."""
-        return any(getattr(self, name) != Config.model_fields[name].default for name in names)
 
 
 class State(NamedTuple):
@@ -224,10 +108,20 @@ class State(NamedTuple):
         }
 
 
-def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised data X (n, d), y (n,).
+class ClassState(NamedTuple):
+    """Networks of a classifier: one for the second of two classes, else one per class against all others."""
 
-    Returns the state and a trace with one value per sweep. Groups of sites are ``input``, ``output``, ``noise``,
+    networks: tuple[State, ...]
+    log_evidence: float  # nats; the sum over the networks
+    n_iterations: int  # sweeps of all networks
+    converged: bool
+
+
+def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State | ClassState, dict[str, list[float]]]:
+    """Fit to standardised data X (n, d), y (n,) or, with ``train.classes``, class indices.
+
+    Returns the state and a trace with one value per sweep; the trace of a classifier is that of its first network.
+    Groups of sites are ``input``, ``output``, ``noise``,
     ``weight_prior``, ``scale`` and ``output_prior``. Names of the trace:
 
     - ``sum_log_z``: sum of ln Z_i, nats; ``log_evidence``: nats
@@ -242,10 +136,29 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     With several restarts, the trace is that of the fit that is kept.
 
     ``rng`` draws the order of the data points and the starting point of ``start: map``. Raises FloatingPointError if no
-    proper posterior is left in any restart.
+    proper posterior is left in any restart, and ValueError for ``start: map`` and classes.
     """
     X = np.column_stack([np.asarray(train.X, dtype=np.float64), np.ones(len(train.X))])
-    data = problem(X, np.array(train.y, dtype=np.float64), config)
+    y = np.array(train.y, dtype=np.float64)
+    if not train.classes:
+        return _fit_network(problem(X, y, config), config, rng)
+    if config.start == "map":
+        raise ValueError("start: map requires regression")
+    config = config.model_copy(update={"fraction": 1.0, "noise_variance": 1.0})
+    labels = [1] if train.classes == 2 else range(train.classes)
+    found = [
+        _fit_network(problem(X, np.where(y == label, 1.0, -1.0), config)._replace(probit=True), config, rng)
+        for label in labels
+    ]
+    networks = tuple(state for state, _ in found)
+    total = sum(network.log_evidence for network in networks), sum(network.n_iterations for network in networks)
+    return ClassState(networks, *total, all(network.converged for network in networks)), found[0][1]
+
+
+def _fit_network(
+    data: NetworkProblem, config: Config, rng: np.random.Generator
+) -> tuple[State, dict[str, list[float]]]:
+    """Return the fit of the highest log evidence, and its trace."""
     fits: list[NetworkFit | FloatingPointError] = [_attempt(data, config, rng) for _ in range(config.restarts)]
     kept = [fit for fit in fits if isinstance(fit, NetworkFit)]
     if not kept:
@@ -255,7 +168,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     if not best.converged:
         from ep_bench.errors import ConvergenceWarning
 
-        warnings.warn(best.history.reason(), ConvergenceWarning, stacklevel=2)
+        warnings.warn(best.history.reason(), ConvergenceWarning, stacklevel=3)
     return _state(best, evidences), dict(best.history.trace)
 
 
@@ -341,11 +254,15 @@ def _state(fit: NetworkFit, evidences: tuple[float, ...]) -> State:
     )  # fmt: skip
 
 
-def latent(state: State, X: Array) -> tuple[Array, Array]:
+def latent(state: State | ClassState, X: Array) -> tuple[Array, Array]:
     """Return means and variances (n,) of f at inputs X (n, d), standardised units, (34).
 
-    Raises ValueError if X has another shape.
+    Raises ValueError if X has another shape, and for more than two classes, which have several latent functions.
     """
+    if isinstance(state, ClassState):
+        if len(state.networks) > 1:
+            raise ValueError(f"a single latent function is required, found {len(state.networks)}, one per class")
+        state = state.networks[0]
     d = state.weight_means.shape[1] - 1
     if X.ndim != 2 or X.shape[1] != d:
         raise ValueError(f"X must have shape (n, {d}), found {X.shape}")
@@ -356,12 +273,24 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return mean, variance
 
 
-def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
-    """Return mixtures over theta at inputs X (n, d), standardised units, noise included."""
+def predict(state: State | ClassState, X: Array, rng: np.random.Generator) -> Predictive | ClassProbabilities:  # noqa: ARG001
+    """Return mixtures over theta at inputs X (n, d), standardised units, noise included, or class probabilities."""
+    if isinstance(state, ClassState):
+        return _probabilities(state, X)
     mean, variance = latent(state, X)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NOISE_NODES if state.noise_variance > 0.0 else 1)
     noise = np.exp(state.noise_mean + np.sqrt(state.noise_variance) * nodes)
     return Predictive(weights / weights.sum(), np.tile(mean, (len(nodes), 1)), variance + noise[:, None])
+
+
+def _probabilities(state: ClassState, X: Array) -> ClassProbabilities:
+    """Return E Phi(f) of two classes; of more, these numbers of all networks, normalised."""
+    moments = [latent(network, X) for network in state.networks]
+    z = np.column_stack([mean / np.sqrt(1.0 + variance) for mean, variance in moments])
+    if z.shape[1] == 1:
+        return ClassProbabilities(ndtr(np.column_stack([-z, z])))
+    logs = log_ndtr(z)
+    return ClassProbabilities(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
@@ -384,7 +313,7 @@ METHOD = Method(
     title="EP for networks with sparsity-promoting priors",
     paper="Jylanki, Nummenmaa and Vehtari (2014)",
     density="mixture over the noise variance",
-    tasks=("regression",),
+    tasks=("regression", "classification"),
     config=Config,
     fit=fit,
     predict=predict,

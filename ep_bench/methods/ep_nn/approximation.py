@@ -42,6 +42,7 @@ class NetworkProblem(NamedTuple):
     prior_fraction: float  # eta of the prior terms
     sequential: bool  # update q(w_k) and q(theta) after each data point
     clip: bool  # set negative precisions of input sites to 0
+    probit: bool = False  # y holds classes, -1 or 1; e^theta is fixed to 1
 
 
 @dataclass
@@ -142,7 +143,7 @@ class NetworkApproximation:
         before, record = self.snapshot(), sites.record()
         options = SweepOptions(
             self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
-            self.problem.sequential, self.problem.clip,
+            self.problem.sequential, self.problem.clip, self.problem.probit,
         )  # fmt: skip
         for part in np.array_split(self.order, blocks):
             m, V = self._marginals()
@@ -187,7 +188,9 @@ class NetworkApproximation:
         problem, post, eta = self.problem, self.post, self.problem.prior_fraction
         log_z = np.full(len(problem.y), np.nan)
         m, V = posterior.marginals(problem.X, post.weight_mean, post.weight_covariance)
-        total = evidence.likelihood_terms(m, V, problem.y, problem.linear, self.sites, post, problem.fraction, log_z)
+        total = evidence.likelihood_terms(
+            m, V, problem.y, problem.linear, self.sites, post, problem.fraction, problem.probit, log_z
+        )
         total += evidence.log_partition(post.output_mean, post.output_covariance)
         total += sum(map(evidence.log_partition, post.weight_mean, post.weight_covariance))
         if self.released.noise:

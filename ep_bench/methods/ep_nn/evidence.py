@@ -15,7 +15,7 @@ import numpy as np
 
 from ep_bench.methods.ep_nn.outputs import inner, output_cavity
 from ep_bench.methods.ep_nn.priors import LOG_2PI, SCALE_NODES, output_moments, weight_moments
-from ep_bench.methods.ep_nn.tilted import activation_moments, noise_moments
+from ep_bench.methods.ep_nn.tilted import activation_moments, class_moments, noise_moments
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
@@ -28,10 +28,13 @@ def gaussian_difference(m: float, V: float, tau: float, nu: float) -> float:
 
 
 @jit(relaxed=FUSE)
-def likelihood_terms(m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any, eta: float, log_z: Any) -> float:
+def likelihood_terms(
+    m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any, eta: float, probit: bool, log_z: Any
+) -> float:  # fmt: skip
     """Write ln Z_i to ``log_z`` (n,) and return the sum of the local terms, nan if a cavity is not proper.
 
-    ``m`` and ``V`` (n, K) are means and variances of h under q, ``y`` (n,) targets, ``linear`` (K,) flags.
+    ``m`` and ``V`` (n, K) are means and variances of h under q, ``y`` (n,) targets, ``linear`` (K,) flags. With
+    ``probit`` the targets are classes, -1 or 1.
     """
     n, K = m.shape
     scale, total = 1.0 / math.sqrt(K), 0.0
@@ -58,7 +61,11 @@ def likelihood_terms(m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any,
         local += term + gaussian_difference(theta, theta_V, t, r)
         if not math.isfinite(local):
             return np.nan
-        log_z[i], _, _, _, _ = noise_moments(y[i], m_f, V_f, eta, (theta - r * theta_V) / ratio, theta_V / ratio)
+        if probit:
+            log_z[i], _, _ = class_moments(y[i], m_f, V_f)
+        else:
+            mean, variance = (theta - r * theta_V) / ratio, theta_V / ratio
+            log_z[i], _, _, _, _ = noise_moments(y[i], m_f, V_f, eta, mean, variance)
         total += (log_z[i] + local) / eta
     return total
 

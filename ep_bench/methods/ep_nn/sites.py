@@ -67,6 +67,7 @@ class SweepOptions(NamedTuple):
     noise_damping: float  # delta of the sites of theta; 0 fixes them
     sequential: bool  # update q(w_k) and q(theta) after each data point
     clip: bool  # set negative tau to 0
+    probit: bool  # targets are classes, -1 or 1
 
 
 class SweepRecord(NamedTuple):

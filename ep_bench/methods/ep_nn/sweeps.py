@@ -23,7 +23,7 @@ from ep_bench.methods.ep_nn.sites import (
     SKIPPED_ROWS,
     SKIPPED_SITES,
 )
-from ep_bench.methods.ep_nn.tilted import MAX_NODES, activation_moments, noise_moments, tilted_activation
+from ep_bench.methods.ep_nn.tilted import MAX_NODES, activation_moments, class_moments, noise_moments, tilted_activation
 from ep_bench.numerics.jit import FUSE, jit
 
 MIN_VARIANCE_RATIO = 1e-6  # of tilted and cavity variance; a site below it is skipped
@@ -94,15 +94,18 @@ def _update_data_point(
     noise_m = (post.noise[0] - eta * sites.noise_location[i] * post.noise[1]) / relative
     noise_V = post.noise[1] / relative
     _, theta, theta_V, ratio, ratio_V = noise_moments(y, m_f, V_f, eta, noise_m, noise_V)
-    noise = math.exp(theta) / eta
+    noise, label, residual, target = math.exp(theta) / eta, 0.0, y - m_f, y
+    if options.probit:
+        label, target, ratio_V = y, 0.0, 0.0
+        _, residual, ratio = class_moments(label, m_f, V_f)
     for k in range(K):
         rest = V_f - V_g[k] * (spread[k] + mu[k] * mu[k])
         m_hat, V_hat = tilted_activation(
-            y - m_f, noise, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], m_g[k], mu[k], spread[k], cross[k], rest,
-            scale, linear[k], logs, roots,
+            label, target - m_f, noise, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], m_g[k], mu[k], spread[k],
+            cross[k], rest, scale, linear[k], logs, roots,
         )  # fmt: skip
         _input_site(i, k, m_hat, V_hat, m[k], V[k], sites, post, options, record, vectors, Sx[k])
-    alpha, beta, sign = output_site(eta, y - m_f, ratio, ratio_V, parallel, inner(mu, m_g))
+    alpha, beta, sign = output_site(eta, residual, ratio, ratio_V, parallel, inner(mu, m_g))
     _write_output(i, alpha, beta, sign, s, sites, post, options, record, vectors)
     if options.noise_damping > 0.0:
         _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, options, record)

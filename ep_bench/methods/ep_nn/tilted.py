@@ -7,6 +7,7 @@ Symbols, for data point i and unit k:
     mu, Sigma      cavity mean and covariance of the output weights v, equation (32)
     m_f, V_f       cavity mean and variance of f, equation (34)
     s2             e^theta, the noise variance; eta is the fraction of the likelihood
+    label          class, -1 or 1, of a probit term Phi(label f), whose eta is 1; 0 for a Gaussian term
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal import SHIFT, normal_tail
+from ep_bench.numerics.probit import log_normal_cdf
 from ep_bench.numerics.simd.vector import WIDTH, absolute, load, select_above, square_root, store, total
 
 REACH = 7.5  # range of a grid, in standard deviations of the cavity on either side
@@ -29,6 +31,7 @@ MAX_NODES = 512
 LOG_DROP = 40.0  # decrease of a log density from its peak at the ends of a grid
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 NOISE_NODES = 128
+DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)  # of the standard normal distribution
 FIXED = 1e-24  # variance of theta below which theta counts as fixed
 
 
@@ -132,16 +135,29 @@ def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: fl
 
 
 @jit(relaxed=FUSE)
+def class_moments(label: float, m_f: float, V_f: float) -> tuple[float, float, float]:
+    """Return ln Z_i of a probit term, and residual and 1 / V_y of the Gaussian term with the same tilted moments of f.
+
+    Z_i = Phi(z), z = label m_f / sqrt(1 + V_f); its log has the slope r = phi(z) / Phi(z) and the curvature -r (z + r).
+    """
+    root = math.sqrt(1.0 + V_f)
+    z = label * m_f / root
+    log_z, r = log_normal_cdf(z)
+    return log_z, label * root / (z + r), r * (z + r) / (root * root)
+
+
+@jit(relaxed=FUSE)
 def tilted_activation(
-    residual: float, noise: float, m: float, V: float, m_g: float, mu: float, spread: float, cross: float,
+    label: float, residual: float, noise: float, m: float, V: float, m_g: float, mu: float, spread: float, cross: float,
     rest: float, scale: float, linear: bool, logs: Any, points: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """Return mean and variance of h_k under the tilted distribution, (36) and (41), on a uniform grid.
 
     Parameters
     ----------
-    residual : y - m_f
-    noise : e^theta / eta
+    label : see above
+    residual : y - m_f; of a probit term -m_f
+    noise : e^theta / eta; of a probit term 1
     m, V, m_g : moments of the unit
     mu, spread, cross : mu_k, Sigma_kk and (Sigma m_g)_k
     rest : V_f - V_gk (Sigma_kk + mu_k^2), the variance of f if g(h_k) is equal to its mean
@@ -157,9 +173,15 @@ def tilted_activation(
     for turn in range(2):
         count = min(MAX_NODES, WIDTH * (1 + int((high - low) / step) // WIDTH))
         grid = (high - low) / (count - 1)
-        highest = _fill(
-            low, grid, count, residual, rest + noise, m, std, m_g, mu, spread, cross, scale, linear, logs, points
-        )
+        if label == 0.0:
+            highest = _fill(
+                low, grid, count, residual, rest + noise, m, std, m_g, mu, spread, cross, scale, linear, logs, points
+            )
+        else:
+            highest = _fill_probit(
+                label, low, grid, count, residual, rest + noise, m, std, m_g, mu, spread, cross, scale, linear, logs,
+                points,
+            )  # fmt: skip
         if turn == 1 or grid <= 1.001 * step:
             break
         low, high = _support(low, grid, count, highest, logs)
@@ -184,6 +206,33 @@ def _fill(
         variance = change * (2.0 * cross + change * spread) + rest
         store(logs, start, (z * z + gap * gap / variance) * -0.5)
         store(points, start, square_root(variance))
+    highest = -np.inf
+    for j in range(count):
+        highest = max(highest, logs[j])
+    return highest
+
+
+@jit(relaxed=FUSE)
+def _fill_probit(
+    label: float, low: float, grid: float, count: int, residual: float, rest: float, m: float, std: float,
+    m_g: float, mu: float, spread: float, cross: float, scale: float, linear: bool, logs: Any, points: Any,
+) -> float:  # fmt: skip
+    """Write the same for a probit term; the density is exp(logs) / points.
+
+    Phi(-t) is exp(-t^2 / 2) times a factor that does not underflow.
+    """
+    lanes = load(_FIRST, 0)
+    for start in range(0, count, WIDTH):
+        z = (lanes + start) * grid + low
+        h = z * std + m
+        change = (h if linear else _error_function(h)) * scale - m_g
+        variance = change * (2.0 * cross + change * spread) + rest
+        a = (change * mu - residual) * label / square_root(variance)
+        t = absolute(a)
+        near = select_above(t, 37.0, 37.0 + t * 0.0, t)
+        density, tail, _ = normal_tail(near, 1.0 / (near + SHIFT))
+        store(logs, start, (z * z + select_above(a, 0.0, t * 0.0, t * t)) * -0.5)
+        store(points, start, 1.0 / select_above(a, 0.0, 1.0 - tail, tail / density * DENSITY_AT_0))
     highest = -np.inf
     for j in range(count):
         highest = max(highest, logs[j])

@@ -121,7 +121,7 @@ def fit(
     """
     X, y = np.ascontiguousarray(train.X, dtype=np.float64), np.ascontiguousarray(train.y, dtype=np.float64)
     n, d = X.shape
-    net = network(_means(start, (d, *config.hidden, 1), rng), SHAPE, RATE)
+    net = network(initial_means(start, (d, *config.hidden, 1), rng), SHAPE, RATE)
     visits = _orders(orders, config.epochs, n)
     units, inputs = scratch(net)
     trace: dict[str, list[float]] = {"noise_deviation": [], "prior_variance": [], "log_z": [], "undone": []}
@@ -151,7 +151,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
     return Predictive.gaussian(mean, variance + state.noise_variance)
 
 
-def _means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+def initial_means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
     """Return the initial weight means, checked or drawn."""
     shapes = [(n_out, n_in + 1) for n_in, n_out in pairwise(sizes)]
     if start is None:
