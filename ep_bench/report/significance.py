@@ -138,8 +138,18 @@ def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
     values = scores.to_numpy(dtype=float)
     first, second = np.triu_indices(values.shape[1], 1)
     with np.errstate(invalid="ignore"):
-        differences = (values[:, first] - values[:, second]).T
-    differences[np.isnan(differences)] = 0.0  # of two infinite values: logs of two errors of 0
+        p = signed_rank_p((values[:, first] - values[:, second]).T)
+    table = np.eye(values.shape[1])
+    table[first, second] = table[second, first] = holm(p)
+    return pd.DataFrame(table, index=scores.columns, columns=scores.columns)
+
+
+def signed_rank_p(differences: Array) -> Array:
+    """Return the p-values (m,) of Wilcoxon's signed-rank tests of differences (m, N), without correction.
+
+    NaN is a difference of 0: that of the logarithms of two errors of 0.
+    """
+    differences = np.where(np.isnan(differences), 0.0, differences)
     sizes = np.sort(np.abs(differences), axis=1)
     clean = (sizes[:, 0] > 0.0) & np.all(sizes[:, 1:] > sizes[:, :-1], axis=1)  # zeros and ties change SciPy's method
     p = np.empty(len(differences))
@@ -149,9 +159,7 @@ def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
         found = differences[pair]
         exact = len(found) <= _MAX_PERMUTED
         p[pair] = _permutation_p(found) if exact else stats.wilcoxon(found, zero_method="zsplit").pvalue
-    table = np.eye(values.shape[1])
-    table[first, second] = table[second, first] = holm(p)
-    return pd.DataFrame(table, index=scores.columns, columns=scores.columns)
+    return p
 
 
 def _permutation_p(differences: Array) -> float:

@@ -83,6 +83,10 @@ class ScoreTable:
         """Return which entries (D, M) are the best or not distinguished from it."""
         return np.asarray(self.equal | self.is_best)
 
+    def test_of(self, dataset: str) -> PairedTest:
+        """Return the test of a data set."""
+        return self.tests[self.datasets.index(dataset)]
+
     def ranked_rows(self, rows: Sequence[int]) -> list[int]:
         """Return the data sets among ``rows`` that count in ranks.
 

@@ -1,0 +1,245 @@
+"""What many data sets decide: pairs of methods, orders that papers state, and where two methods differ.
+
+The section is in reports of ``orders.MANY`` data sets or more. Its pairs are those that the studies list with the key
+``ranks``, or else the best methods against one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+
+from ep_bench.plotting.axes import line_legend, log_axis, small_multiples
+from ep_bench.plotting.numbers import with_minus
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.style import LOOKS, STYLE, finish
+from ep_bench.report import orders, summary
+from ep_bench.report.context import ReportContext
+from ep_bench.report.merge import listed
+from ep_bench.report.orders import Order
+from ep_bench.report.sections import rank_groups
+from ep_bench.report.significance import ALPHA
+from ep_bench.report.summary import DATASETS, RankedScore, Ranking, ScoreTable
+from ep_bench.types import Array
+
+ORDER = 45
+PANELS = 12
+COUNTS = (5, 9, 15, 20, 25)  # data sets of the random subsets
+SCORES = ("ll", "rmse", "crps")
+LINEAR = 0.1  # differences up to which the axis of a figure is linear
+TICKS = (-100.0, -10.0, -1.0, -0.1, 0.0, 0.1, 1.0, 10.0, 100.0)
+GREY = "0.6"
+TESTS = ("Nemenyi", "Wilcoxon, Holm")
+
+
+class Fact(NamedTuple):
+    """A property of data sets, with the bounds of its three groups."""
+
+    name: str
+    values: Mapping[str, float]
+    low: float
+    high: float
+
+    def groups(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the title of each group with its data sets."""
+        bounds = (-math.inf, self.low, self.high, math.inf)
+        titles = (f"below {self.low:g}", f"{self.low:g} to {self.high:g}", f"{self.high:g} or more")
+        for title, (low, high) in zip(titles, pairwise(bounds), strict=True):
+            yield f"{self.name} {title}", [name for name, value in self.values.items() if low <= value < high]
+
+
+def sections(report: ReportContext) -> list[Section]:
+    """Return the section, empty for fewer than ``orders.MANY`` data sets."""
+    scores = {one.score.source: one for one in report.scores if one.score.name in SCORES}
+    if "ll" not in scores or len(report.merged.datasets) < orders.MANY:
+        return []
+    pairs = pairs_of(report)
+    found = {name: orders.orders(orders.set_means(one.table), pairs) for name, one in scores.items()}
+    tables = [decided_table(report, scores), order_table(found), fact_table(found["ll"], facts(report))]
+    tables += rank_tables(scores)
+    pictures = [figure(report, scores["ll"].table, found["ll"])] if found["ll"] else []
+    return [Section("many-sets", "Many data sets", pictures=pictures, tables=tables, tables_first=True)]
+
+
+def pairs_of(report: ReportContext) -> list[tuple[str, str]]:
+    """Return the pairs of the groups of the studies, or else the best method by log-likelihood against others."""
+    listed_pairs = [pair for group in rank_groups.collect(report.merged) for pair in group.pairs]
+    boards = [board for board in report.leaderboards if board.score.source == "ll"]
+    best = [row.method for board in boards for row in board.ranked][:5]
+    return list(dict.fromkeys(listed_pairs)) or [(best[0], other) for other in best[1:]]
+
+
+def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> Table:
+    """Return how many pairs of methods the tests decide on some of the data sets and on all."""
+    ranked = [("all methods", one.headline) for one in scores.values() if one.headline is not None]
+    ranked += [
+        (group.name, bounded(one.ours, scores[one.ours.score.source].table))
+        for group in rank_groups.collect(report.merged)
+        for one in group.ranks
+        if one.ours.score.source in scores
+    ]
+    ranked = [(name, one) for name, one in ranked if one.blocks == DATASETS and one.n > 1]
+    counts = [n for n in COUNTS if n < max((one.n for _, one in ranked), default=0)]
+    rows = []
+    for name, ranking in ranked:
+        first = [f"{ranking.score.title}, {name}", item(str(k := ranking.test.k), k), item(str(k * (k - 1) // 2))]
+        found = {n: orders.decided(ranking, n) for n in (*(n for n in counts if n < ranking.n), ranking.n)}
+        for place, test in enumerate(TESTS):
+            numbers = [item(f"{found[n][place]:.0f}", found[n][place]) if n in found else "" for n in counts]
+            last = item(f"{found[ranking.n][place]:.0f}", small=f"N = {ranking.n}", strong=True)
+            rows.append([*first, test, *numbers, last, ""])
+        rows[-1][-1] = _each_pair(scores[ranking.score.source].table, all_pairs(ranking))
+    caption = (
+        "Pairs of methods that tests distinguish at level 0.05, by the number of data sets: means over "
+        f"{orders.DRAWS} random subsets, all data sets on which these methods are complete, and for each pair the data "
+        "sets on which both are"
+    )
+    return Table(
+        ["score", "methods", "pairs", "test", *(f"N = {n}" for n in counts), "all", "each pair"], rows, caption
+    )
+
+
+def bounded(ranking: Ranking, table: ScoreTable) -> Ranking:
+    """Return a ranking without the data sets that do not count in ranks by its score."""
+    return orders.restricted(ranking, orders.set_means(table).index)
+
+
+def all_pairs(ranking: Ranking) -> list[tuple[str, str]]:
+    """Return all pairs of the ranked methods."""
+    return list(combinations(map(str, ranking.scores.columns), 2))
+
+
+def _each_pair(table: ScoreTable, pairs: Sequence[tuple[str, str]]) -> Item:
+    found = orders.orders(orders.set_means(table), pairs)
+    sizes = [len(one.differences) for one in found]
+    number = sum(one.verdict != "open" for one in found)
+    return item(str(number), number, small=f"N = {min(sizes)} to {max(sizes)}")
+
+
+def order_table(found: Mapping[str, Sequence[Order]]) -> Table:
+    """Return what the data sets decide about each pair."""
+    by_pair: dict[tuple[str, str], dict[str, Order]] = {}
+    for score, ordered in found.items():
+        for one in ordered:
+            by_pair.setdefault((one.first, one.second), {})[score] = one
+    rows = [
+        [f"{first} above {second}", *(_verdict(by_score.get(score)) for score in found)]
+        for (first, second), by_score in by_pair.items()
+    ]
+    caption = (
+        "Orders of methods on the data sets on which both are complete: Wilcoxon's signed-rank test with Holm's "
+        "correction over the rows; data sets on which the first method is better, and the p-value"
+    )
+    titles = {"ll": "log-likelihood", "rmse": "RMSE", "crps": "CRPS"}
+    return Table(["order", *(titles[score] for score in found)], rows, caption)
+
+
+def _verdict(one: Order | None) -> Item | str:
+    if one is None or not len(one.differences):
+        return ""
+    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.2g}"
+    return item(f"{one.verdict}, {one.wins} of {len(one.differences)}", one.p, small=p, kind="word")
+
+
+def facts(report: ReportContext) -> list[Fact]:
+    """Return size, inputs and noise of the data sets; noise is the lowest RMSE in standard deviations of the target."""
+    merged = report.merged
+    inputs = {name: float(entry["d"]) for name, entry, _ in merged.dataset_entries()}
+    found = [Fact("N", {name: float(n) for name, n in merged.sizes.items()}, 500, 5000), Fact("inputs", inputs, 8, 16)]
+    rows = merged.ok()
+    if rows["target_std"].notna().any():
+        relative = (rows["rmse"] / rows["target_std"]).groupby([rows["dataset"], rows["method"]]).mean()
+        lowest = relative.groupby(level="dataset").min().dropna()
+        found.append(Fact("noise", {str(name): float(value) for name, value in lowest.items()}, 0.25, 0.6))
+    return found
+
+
+def fact_table(found: Sequence[Order], properties: Sequence[Fact]) -> Table:
+    """Return wins and median differences of each pair in groups of data sets."""
+    groups = [group for fact in properties for group in fact.groups()]
+    rows = []
+    for one in found:
+        parts = [one.differences[one.differences.index.isin(names)] for _, names in groups]
+        rows.append([f"{one.first} − {one.second}", *(_wins(part) for part in parts)])
+    caption = (
+        "Log-likelihood by size, number of inputs and noise (lowest RMSE in standard deviations of the target): data "
+        "sets on which the first method is better, and the median difference in nats"
+    )
+    return Table(["pair", *(title for title, _ in groups)], rows, caption)
+
+
+def _wins(part: pd.Series[float]) -> Item | str:
+    if part.empty:
+        return ""
+    wins, median = int((part > 0.0).sum()), float(part.median())
+    return item(f"{wins} of {len(part)}", median, small=with_minus(f"{median:+.2f}"))
+
+
+def rank_tables(scores: Mapping[str, RankedScore]) -> list[Table]:
+    """Return average ranks with the data sets on which the log-likelihood has no upper bound, ranked by CRPS."""
+    ranking = scores["ll"].headline
+    if ranking is None or "crps" not in scores:
+        return []
+    whole = orders.with_crps(scores["ll"].table, scores["crps"].table, ranking)
+    if whole is None:
+        return []
+    added = [scores["ll"].table.unbounded[name] for name in whole.datasets[ranking.n :]]
+    rows = [
+        [str(name), *(item(f"{one.mean_ranks[str(name)]:.2f}", one.mean_ranks[str(name)]) for one in (whole, ranking))]
+        for name in whole.average.index
+    ]
+    caption = (
+        f"Average ranks by log-likelihood, and by CRPS on {listed(added)}, on which it has no upper bound (CD = "
+        f"{whole.cd:.2f}, {_pairs(whole)} by Nemenyi's test); without them (CD = {ranking.cd:.2f}, {_pairs(ranking)})"
+    )
+    return [Table(["method", f"all, N = {whole.n}", f"without, N = {ranking.n}"], rows, caption)]
+
+
+def _pairs(ranking: Ranking) -> str:
+    mean = ranking.ranks.to_numpy().mean(axis=0)
+    number = int((np.abs(mean[:, None] - mean) > ranking.cd).sum()) // 2
+    return f"{number} of {len(mean) * (len(mean) - 1) // 2} pairs decided"
+
+
+def figure(report: ReportContext, table: ScoreTable, found: Sequence[Order]) -> Picture:
+    """Return one panel per pair: the difference on each data set against its number of data points."""
+    shown = list(found)[:PANELS]
+    cells = summary.pivot(report.merged, table.score)
+    with mpl.rc_context(STYLE):
+        drawn, axes = small_multiples(len(shown))
+        for one, ax in zip(shown, axes, strict=True):
+            gaps = (cells[one.first] - cells[one.second]).dropna()
+            p = [float(table.test_of(name).p(gaps.loc[name].to_numpy())) for name in one.differences.index]
+            _panel(ax, one, np.array(p), report.merged.sizes)
+        line_legend(drawn, axes, "data points", "difference of log-likelihoods (nats)")
+    caption = (
+        "Difference of two methods in mean test log-likelihood on each data set, against its number of data points. "
+        "Filled markers: the corrected t-test over the splits distinguishes them at level 0.05, with no correction for "
+        f"the number of data sets. The vertical axis is linear within ±{LINEAR:g}."
+    )
+    return finish(drawn, "differences-by-size", caption)
+
+
+def _panel(ax: Axes, one: Order, p: Array, sizes: Mapping[str, int]) -> None:
+    x = np.array([sizes[str(name)] for name in one.differences.index], dtype=float)
+    y = one.differences.to_numpy(dtype=float)
+    ax.axhline(0.0, color=GREY, linewidth=0.8)
+    for label, side, (colour, marker) in (("first better", y > 0.0, LOOKS[0]), ("second better", y < 0.0, LOOKS[1])):
+        for fill, chosen in ((colour, p < ALPHA), ("none", ~(p < ALPHA))):
+            place = side & chosen
+            ax.plot(x[place], y[place], marker, color=colour, markersize=3.5, markerfacecolor=fill,
+                    linestyle="none", label=label + ", not distinguished" * (fill == "none"))  # fmt: skip
+    ax.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
+    low, high = ax.get_ylim()
+    ax.set_yticks(ticks := [tick for tick in TICKS if low <= tick <= high], [with_minus(f"{tick:g}") for tick in ticks])
+    ax.yaxis.set_minor_locator(NullLocator())
+    log_axis(ax)
+    ax.set_title(f"{one.first}\n− {one.second}", fontsize=7)
