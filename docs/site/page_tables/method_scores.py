@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .forms import NAMES, Entry, before_after, named, score, table
-from .stored import FIVE, LARGE, board, cells
+import numpy as np
+import pandas as pd
+
+from ep_bench import published
+from ep_bench.report import pairwise
+from ep_bench.results import curves
+
+from .forms import NAMES, NONE, Entry, before_after, named, score, table
+from .stored import FIVE, LARGE, RESULTS, board, cells, merged
 
 DATASETS = ("yacht", "boston", "energy", "concrete", "kin8nm", "protein")  # of different numbers of data points
 LL = ("ll", "seconds")
@@ -57,6 +64,72 @@ def trees() -> list[str]:
     return table(["Data set", "Score", "Lowest of the leaderboard", *TREES], body)
 
 
+def kernels(*names: str) -> list[str]:
+    """Return scores of entries of `gp` and of the same with the kernel of the best objective, with paired tests."""
+    rows, body = merged("gp", "kernels").ok(), []
+    for name in names:
+        ll, rmse = (_paired(rows, f"{name}, evidence", name, column) for column in ("ll", "rmse"))
+        for dataset in FIVE:
+            after = Entry("kernels", f"{name}, evidence")
+            gain = _evidence(after, dataset) - _evidence(Entry("gp", name), dataset)
+            cost = score(after, dataset, "seconds")
+            label = [name] if len(names) > 1 else []
+            body.append([dataset, *label, f"{gain:+.0f}", *ll[dataset], *rmse[dataset], cost])
+    pairs = [f"{label}, {kernel}" for label in ("LL", "RMSE") for kernel in ("SE", "evidence", "p")]
+    return table(["Data set", *(["Entry"] if len(names) > 1 else []), "Evidence", *pairs, "CPU s"], body)
+
+
+def _evidence(entry: Entry, dataset: str) -> float:
+    """Return the median over splits of the learned log evidence or bound (nats)."""
+    (found,) = (
+        one for one in curves.read(RESULTS / entry.folder).traces
+        if (one["method"], one["dataset"]) == (entry.method, dataset)
+    )  # fmt: skip
+    return float(found["traces"]["log_evidence"]["median"][-1])
+
+
+def _paired(rows: pd.DataFrame, first: str, second: str, column: str) -> dict[str, list[str]]:
+    """Return the means of two entries by data set, the second first, and the p-value of the corrected test."""
+    tests = pairwise.compare(rows, first, second, score=column).set_index("dataset")
+    form = ("{:.3f}" if column == "ll" else "{:.3g}").format
+    means = tests[["mean_second", "mean_first"]].map(form).assign(p=tests["p"].map("{:.2g}".format))
+    return {str(dataset): list(values) for dataset, values in zip(means.index, means.to_numpy(), strict=True)}
+
+
+# Exact processes, and the sparse and deep ones that they are compared with
+PROCESSES = {
+    "all points": Entry("gp", "GP"),
+    "subset": Entry("exact-gp", "GP, subset"),
+    "subset, SE": Entry("exact-gp", "GP, subset, SE"),
+    "FITC-100": Entry("gp", "FITC-100"),
+    "SGPR-100": Entry("gp", "SGPR-100"),
+    "DGP-2-50": Entry("dgp-cosine", "DGP-2-50, cosine"),
+}
+COMMON = (("power", 1), ("power", 20), ("kin8nm", 1), ("kin8nm", 20), ("naval", 1), ("protein", 1))
+
+
+def exact() -> list[str]:
+    """Return the scores of exact, sparse and deep processes on the splits that the exact ones have."""
+    body = []
+    for dataset, count in COMMON:
+        for column in ("rmse", "ll"):
+            means = (_first_splits(entry, dataset, column, count) for entry in PROCESSES.values())
+            body.append([dataset, "0" if count == 1 else f"all {count}", NAMES[column], *means])
+    return table(["Data set", "Splits", "Score", *PROCESSES], body)
+
+
+def _first_splits(entry: Entry, dataset: str, column: str, count: int) -> str:
+    """Return the mean of a score over the first splits, a dash if one is missing."""
+    values = [row[column] for row in cells(entry.folder, entry.method, dataset) if row["split"] < count]
+    if len(values) < count:
+        return NONE
+    mean = float(np.mean(values))
+    return f"{mean:.4g}" if count == 1 else published.measured(mean, float(np.std(values)) / np.sqrt(count))
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
 TABLES["trees"] = trees
 TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))
+TABLES["kernels-gp"] = partial(kernels, "GP")
+TABLES["kernels-sgp"] = partial(kernels, "FITC-50", "SGPR-50")
+TABLES["exact-gp"] = exact
