@@ -82,8 +82,12 @@ def test_the_section_has_its_tables_and_the_figure(report: ReportContext) -> Non
     assert section.pictures[0].name == "differences-by-size"
 
 
-def test_few_data_sets_have_no_section(tmp_path: Path, make_study: Any) -> None:
-    assert many_sets.sections(ReportContext(merge.merge([make_study(tmp_path / "s")]))) == []
+def test_few_or_equal_data_sets_have_no_section(tmp_path: Path, make_study: Any) -> None:
+    equal = {name: {"name": "one", "n": 500, "d": 4, "checksum": "a"} for name in NAMES}
+    few = make_study(tmp_path / "few")
+    same = make_study(tmp_path / "same", METHODS, NAMES, 2, lock={"datasets": equal})
+    for folder in (few, same):
+        assert many_sets.sections(ReportContext(merge.merge([folder]))) == []
 
 
 def test_ties_count_for_neither_method() -> None:

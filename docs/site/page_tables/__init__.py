@@ -25,4 +25,9 @@ def pages() -> list[Path]:
 
 def with_tables(text: str) -> str:
     """Return a page with all its tables as they are now, between blank lines."""
-    return MARKER.sub(lambda found: "\n".join([found[1], *TABLES[found["name"]](), "\n"]), text).rstrip("\n") + "\n"
+    return MARKER.sub(lambda found: found[1] + _spaced(TABLES[found["name"]]()), text).rstrip("\n") + "\n"
+
+
+def _spaced(lines: list[str]) -> str:
+    """Return a table between blank lines, and one blank line for an empty table."""
+    return "\n" + "".join(f"{line}\n" for line in lines) + "\n" * bool(lines)

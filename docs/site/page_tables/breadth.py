@@ -110,7 +110,8 @@ def small_n() -> Lines:
         best = learning_curves.best_table(_table(score, "small-n"), learning_curves.curves_of(report))
         numbers = list(best.head[1:])
         body += [[row[0], NAMES[score], *(entry["text"] if entry else NONE for entry in row[1:])] for row in best.rows]
-    return table(["Data set", "Score", *numbers], sorted(body, key=lambda row: row[0]))
+    finished = [row for row in body if set(row[2:]) != {NONE}]
+    return table(["Data set", "Score", *numbers], sorted(finished, key=lambda row: row[0]))
 
 
 @of(*SHIFTS.values())
@@ -120,10 +121,12 @@ def shifts(column: str = "coverage95") -> Lines:
         name: merged(folder).ok().groupby(["method", "dataset"], sort=False)[column].mean()
         for name, folder in SHIFTS.items()
     }
-    datasets, methods = merged("tails").datasets, merged("tails").methods
+    places = pd.MultiIndex.from_tuples([place for one in means.values() for place in one.index])
+    datasets = [name for name in merged("tails").datasets if name in places.unique(1)]
     body = [
         [method, *(" / ".join(_percent(one.get((method, name))) for one in means.values()) for name in datasets)]
-        for method in methods
+        for method in merged("tails").methods
+        if method in places.unique(0)
     ]
     return table(["Gap / tails", *datasets], body)
 

@@ -17,13 +17,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from ep_bench.plotting.axes import line_legend, log_axis, small_multiples
+from ep_bench.plotting.axes import line_legend, small_multiples
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.report import orders, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.merge import listed
+from ep_bench.report.merge import listed, same_data
 from ep_bench.report.orders import Order
 from ep_bench.report.sections import rank_groups
 from ep_bench.report.significance import ALPHA
@@ -36,6 +36,7 @@ COUNTS = (5, 9, 15, 20, 25)  # data sets of the random subsets
 SCORES = ("ll", "rmse", "crps")
 LINEAR = 0.1  # differences up to which the axis of a figure is linear
 TICKS = (-100.0, -10.0, -1.0, -0.1, 0.0, 0.1, 1.0, 10.0, 100.0)
+DECADES = [10**power for power in range(1, 9)]
 GREY = "0.6"
 TESTS = ("Nemenyi", "Wilcoxon, Holm")
 
@@ -57,9 +58,10 @@ class Fact(NamedTuple):
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return the section, empty for fewer than ``orders.MANY`` data sets."""
+    """Return the section, empty for fewer than ``orders.MANY`` data sets, and if some contain the same data points."""
     scores = {one.score.source: one for one in report.scores if one.score.name in SCORES}
-    if "ll" not in scores or len(report.merged.datasets) < orders.MANY:
+    datasets = report.merged.datasets
+    if "ll" not in scores or len(datasets) < orders.MANY or same_data(report.merged, datasets):
         return []
     pairs = pairs_of(report)
     found = {name: orders.orders(orders.set_means(one.table), pairs) for name, one in scores.items()}
@@ -196,17 +198,12 @@ def rank_tables(scores: Mapping[str, RankedScore]) -> list[Table]:
         [str(name), *(item(f"{one.mean_ranks[str(name)]:.2f}", one.mean_ranks[str(name)]) for one in (whole, ranking))]
         for name in whole.average.index
     ]
+    limits = [f"CD = {one.cd:.2f}, {orders.decided(one, one.n)[0]:.0f} pairs decided" for one in (whole, ranking)]
     caption = (
-        f"Average ranks by log-likelihood, and by CRPS on {listed(added)}, on which it has no upper bound (CD = "
-        f"{whole.cd:.2f}, {_pairs(whole)} by Nemenyi's test); without them (CD = {ranking.cd:.2f}, {_pairs(ranking)})"
+        f"Average ranks by log-likelihood, and by CRPS on {listed(added)}, on which it has no upper bound "
+        f"({limits[0]} by Nemenyi's test); without these ({limits[1]})"
     )
     return [Table(["method", f"all, N = {whole.n}", f"without, N = {ranking.n}"], rows, caption)]
-
-
-def _pairs(ranking: Ranking) -> str:
-    mean = ranking.ranks.to_numpy().mean(axis=0)
-    number = int((np.abs(mean[:, None] - mean) > ranking.cd).sum()) // 2
-    return f"{number} of {len(mean) * (len(mean) - 1) // 2} pairs decided"
 
 
 def figure(report: ReportContext, table: ScoreTable, found: Sequence[Order]) -> Picture:
@@ -240,6 +237,9 @@ def _panel(ax: Axes, one: Order, p: Array, sizes: Mapping[str, int]) -> None:
     ax.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
     low, high = ax.get_ylim()
     ax.set_yticks(ticks := [tick for tick in TICKS if low <= tick <= high], [with_minus(f"{tick:g}") for tick in ticks])
-    ax.yaxis.set_minor_locator(NullLocator())
-    log_axis(ax)
+    ax.set_xscale("log")
+    ax.set_xlim(min(sizes.values()) / 1.5, max(sizes.values()) * 1.5)
+    ax.set_xticks(places := [tick for tick in DECADES if ax.get_xlim()[0] < tick < ax.get_xlim()[1]], map(str, places))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_locator(NullLocator())
     ax.set_title(f"{one.first}\n− {one.second}", fontsize=7)
