@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ep_bench.predictions import ClassProbabilities, Predictive
     from ep_bench.recalibration import Recalibrated
     from ep_bench.report.pairwise import compare
+    from ep_bench.results.references import load_reference
 
 __all__ = [
     "ClassProbabilities",
@@ -29,6 +30,7 @@ __all__ = [
     "__version__",
     "compare",
     "load_dataset",
+    "load_reference",
     "load_results",
     "predict_dist",
     "run",
@@ -39,6 +41,7 @@ _SUBMODULES = ("plot", "scores")
 _MODULES = {
     "compare": "ep_bench.report.pairwise",
     "load_dataset": "ep_bench.data",
+    "load_reference": "ep_bench.results.references",
     "load_results": "ep_bench.api",
     "predict_dist": "ep_bench.adapters",
     "run": "ep_bench.api",

@@ -36,6 +36,7 @@ from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.normal_rng import fill_normals, stream
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
@@ -58,6 +59,16 @@ class Config(BaseModel):
         0.5, ge=0.0, lt=1.0, description="momentum of the steps; tuned in the paper, which gives no default"
     )
     test_samples: PositiveInt = Field(100, description="weight samples per prediction; ours")
+    noise_variance: PositiveFloat | None = Field(
+        None,
+        json_schema_extra={NEUTRAL: None},
+        description="fixed noise variance, in squared units of the standardised target; by default learned",
+    )
+    prior_variance: PositiveFloat | None = Field(
+        None,
+        json_schema_extra={NEUTRAL: None},
+        description="fixed variance of a prior of mean 0; by default mean and variance maximise the bound",
+    )
 
 
 class State(NamedTuple):
@@ -96,13 +107,17 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
     size = mlp.count(layers)
-    theta = np.concatenate([mlp.initial_weights(layers, rng), np.log(_initial_std(layers)), [0.0]])
+    first_noise = math.log(config.noise_variance or 1.0)
+    theta = np.concatenate([mlp.initial_weights(layers, rng), np.log(_initial_std(layers)), [first_noise]])
     words, work = stream(rng), _workspace(layers)
 
     def run_epoch(epoch: int, order: Indices) -> float:
         prior = _best_prior(theta[:size], theta[size:-1])
+        if config.prior_variance is not None:
+            prior[:] = 0.0, config.prior_variance
         rate = config.learning_rate * (1.0 - epoch / config.epochs)
-        misfit = _epoch(X, y, order, theta, layers, prior, rate, config.momentum, words, work)
+        noise_rate = rate if config.noise_variance is None else 0.0
+        misfit = _epoch(X, y, order, theta, layers, prior, (rate, noise_rate), config.momentum, words, work)
         distance = divergence(theta[:size] - prior[0], np.exp(theta[size:-1]), np.full(size, prior[1]))
         return float(misfit + distance / len(y))
 
@@ -123,12 +138,13 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 @jit(relaxed=FUSE)
 def _epoch(
-    X: Any, y: Any, order: Any, theta: Any, layers: Any, prior: Any, rate: float, momentum: float, words: Any,
-    work: StepWorkspace,
+    X: Any, y: Any, order: Any, theta: Any, layers: Any, prior: Any, rates: tuple[float, float], momentum: float,
+    words: Any, work: StepWorkspace,
 ) -> float:  # fmt: skip
     """Take one step per data point of X (n, d), y (n,), in the order (n,); return the mean of -log p(y | w), nats.
 
-    ``theta`` (2 P + 1,) is updated in place; ``layers`` (L, 3); ``prior`` (2,) mean and variance.
+    ``theta`` (2 P + 1,) is updated in place; ``layers`` (L, 3); ``prior`` (2,) mean and variance; ``rates`` of the
+    weights and of the log noise variance.
     """
     size, total = work.w.size, 0.0
     for row in order:
@@ -139,20 +155,22 @@ def _epoch(
         square = row_gradient(X[row : row + 1], work.w, layers, work.Z, work.f, work.g, work.D)
         residual, log_sigma2 = work.f[0] - y[row], theta[2 * size]
         total += 0.5 * (math.log(2.0 * math.pi) + log_sigma2 + residual * residual * math.exp(-log_sigma2))
-        take_step(theta, prior, residual, square, order.size, rate, momentum, work)
+        take_step(theta, prior, residual, square, order.size, rates, momentum, work)
     return total / order.size
 
 
 @jit(relaxed=FUSE)
 def take_step(
-    theta: Any, prior: Any, residual: float, square: float, n: int, rate: float, momentum: float, work: StepWorkspace
-) -> None:
+    theta: Any, prior: Any, residual: float, square: float, n: int, rates: tuple[float, float], momentum: float,
+    work: StepWorkspace,
+) -> None:  # fmt: skip
     """Update the parameters (2 P + 1,) with the ``residual`` f - y of one of n data points.
 
     ``work`` holds the gradient of f and the standard deviations; ``square`` is the squared length of the gradient.
-    ``prior`` (2,) has mean and variance.
+    ``prior`` (2,) has mean and variance, ``rates`` the step sizes of the weights and of the log noise variance.
     """
     size, velocity = work.w.size, work.velocity
+    rate, noise_rate = rates
     sigma2 = math.exp(theta[2 * size])
     step = row_step_size(rate, momentum, square) * residual
     misfit = residual * residual / sigma2
@@ -163,7 +181,7 @@ def take_step(
         velocity[i] = momentum * velocity[i] - step * slope - shrinkage * (theta[i] - prior[0])
         by_log_std = variance * (weight * slope * slope + prior_precision) - 1.0
         velocity[size + i] = momentum * velocity[size + i] - rate * min(by_log_std, limit)
-    velocity[2 * size] = momentum * velocity[2 * size] - rate * max(0.5 - 0.5 * misfit, -limit)
+    velocity[2 * size] = momentum * velocity[2 * size] - noise_rate * max(0.5 - 0.5 * misfit, -limit)
     for i in range(2 * size + 1):
         theta[i] += velocity[i]
 
@@ -196,7 +214,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 def _published(config: Config) -> tuple[str, ...]:
     """Return the published columns that match a configuration: by the epochs and units of the paper."""
-    known = config.epochs == Config().epochs and config.hidden in {(50,), (100,)}
+    learned = config.noise_variance is None and config.prior_variance is None
+    known = learned and config.epochs == Config().epochs and config.hidden in {(50,), (100,)}
     return ("VI", "VI(G)-1") if known else ()
 
 

@@ -41,23 +41,31 @@ def measures(name: str, values: Any) -> tuple[dict[str, float], int]:
     halves. Constant series are ignored. If all are constant, R-hat of ``predictions`` is ``LARGEST``, and other
     quantities have no measures. Without enough draws nothing has measures. All measures are finite.
     """
-    from arviz_stats.base import array_stats
-
     values = _split_single_chain(values)
     if values.shape[1] < FEWEST:
         return {}, 0
     moving = np.flatnonzero(np.ptp(values, axis=(0, 1)) > ROUNDING * np.abs(values).max())
     if not moving.size:
         return ({f"r_hat_{name}": LARGEST} if name == "predictions" else {}), 0
-    judged, axes = values[:, :, moving], {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # the variance within chains may be 0
-        r_hat = np.asarray(array_stats.rhat(judged, **axes))
-    r_hat = np.minimum(np.nan_to_num(r_hat, nan=LARGEST), LARGEST)
-    bulk = array_stats.ess(judged, method="bulk", **axes)
-    tail = array_stats.ess(judged, method="tail", prob=TAILS, **axes)
-    worst = int(np.argmax(r_hat))
-    found = {"r_hat": r_hat[worst], "ess_bulk": np.min(bulk), "ess_tail": np.min(tail)}
+    by_input = by_series(values[:, :, moving])
+    worst = int(np.argmax(by_input["r_hat"]))
+    found = {"r_hat": by_input["r_hat"][worst], "ess_bulk": by_input["ess_bulk"].min()}
+    found["ess_tail"] = by_input["ess_tail"].min()
     return {f"{kind}_{name}": float(value) for kind, value in found.items()}, int(moving[worst])
+
+
+def by_series(values: Any) -> dict[str, Any]:
+    """Return ``r_hat``, at most ``LARGEST``, ``ess_bulk`` and ``ess_tail`` (M,) of series (chains, draws, M)."""
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance within chains may be 0
+        r_hat = np.asarray(array_stats.rhat(values, **axes))
+    return {
+        "r_hat": np.minimum(np.nan_to_num(r_hat, nan=LARGEST), LARGEST),
+        "ess_bulk": np.asarray(array_stats.ess(values, method="bulk", **axes)),
+        "ess_tail": np.asarray(array_stats.ess(values, method="tail", prob=TAILS, **axes)),
+    }
 
 
 def unmixed(found: Mapping[str, float], run: str) -> str:

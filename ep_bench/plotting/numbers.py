@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
-from matplotlib.ticker import Formatter
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullFormatter
 
 MINUS = "\N{MINUS SIGN}"
 DIGIT, MARGIN = 0.0707, 0.1  # inches: width of a digit of 8 points, and space of labels beyond the ends of an axis
@@ -91,3 +91,12 @@ def plain_ticks(*axes: Axis) -> None:
     """Give axes labels in plain digits."""
     for axis in axes:
         axis.set_major_formatter(PlainTicks())
+
+
+def log_ticks(*axes: Axis) -> None:
+    """Give logarithmic axes labels in plain digits: of powers of ten, or also of 2 and 5 within 1.5 decades."""
+    for axis in axes:
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 30.0 * low else (1.0,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: log_tick_texts([value])[0]))
+        axis.set_minor_formatter(NullFormatter())

@@ -10,10 +10,12 @@ import pytest
 from ep_bench import data
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config, compute, judge
-from ep_bench.methods.hmc import hyperparameters
+from ep_bench.methods import hmc
+from ep_bench.methods.hmc import function_draws, hyperparameters
 from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.cell import run_cell
+from ep_bench.types import Rows
 from tests.experiments.support import run_experiment
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
 from tests.runner.support import jobs_of
@@ -62,6 +64,25 @@ def test_ranks_are_uniform(cases):
     assert len(summary) == len(config.cases) * len(QUANTITIES)
     assert min(row["p_value"] for row in summary) > 0.01 / 20
     assert max(max(abs(row["shift"]), abs(row["spread"])) for row in summary) < 4
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("activation", ["relu", "probit"])
+def test_ranks_with_known_variances_are_uniform(activation):
+    """The sampler of the reference posteriors, whose variances are fixed: ranks of the outputs at two inputs."""
+    config = hmc.Config(
+        hidden=(3,), activation=activation, noise_variance=0.1, prior_variance=1.0, warmup=80, samples=190, steps=15
+    )
+    ranks = []
+    for rng in np.random.default_rng(5).spawn(150):
+        X, further = rng.standard_normal((8, 2)), rng.standard_normal((2, 2))
+        truth, model = draw(hmc.model_of(Rows(X, np.zeros(8)), config), further, rng)
+        draws, _ = function_draws.sample(Rows(X, model.rows.y), config, further, 19, rng)
+        ranks.append(np.sum(draws < truth.predictions, axis=0))
+    for of in np.array(ranks).T:
+        found = judge(of, 19)
+        assert found["p_value"] > 0.01 / 4
+        assert max(abs(found["shift"]), abs(found["spread"])) < 3.5
 
 
 @pytest.mark.exhaustive

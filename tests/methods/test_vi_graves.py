@@ -31,7 +31,7 @@ class Case:
 
     def step(self, prior, residual, square, n, rate, momentum):
         self.work.std[:] = np.exp(self.theta[self.P : -1])
-        vi_graves.take_step(self.theta, prior, residual, square, n, rate, momentum, self.work)
+        vi_graves.take_step(self.theta, prior, residual, square, n, (rate, rate), momentum, self.work)
 
     def row(self, w):
         """Return residual f - y at weights w and the squared gradient of f, which remains in the workspace."""

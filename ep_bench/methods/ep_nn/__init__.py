@@ -186,7 +186,7 @@ def _attempt(data: NetworkProblem, config: Config, rng: np.random.Generator) -> 
     noise = NOISE_START if config.noise_variance is None else log(config.noise_variance)
     approximation = NetworkApproximation(data, noise, along_a_direction(data.X, rng))
     with threadpool_limits(1):  # a fit depends on rounding errors, and these on the number of threads
-        start(approximation, config.weight_variance, config.bias_variance)
+        start(approximation, config.weight_variance, config.bias_variance, config.output_bias_variance)
         if config.start == "map":
             start_at_maximum(approximation, rng)
         try:

@@ -84,6 +84,9 @@ class Config(BaseModel):
         4.0, description="degrees of freedom nu of the prior of output weights; section 2.1: 4"
     )
     output_scale: PositiveFloat = Field(1.0, description="scale sigma of that prior; section 2.1: 1")
+    output_bias_variance: PositiveFloat = Field(
+        1.0, json_schema_extra={NEUTRAL: 1.0}, description="prior variance of the output bias v_0; section 2.1: 1"
+    )
     start: Literal["zero", "map"] = Field(
         "zero", description="means of the initial priors: 0, or a maximum of the posterior; section 3.3.1: zero"
     )

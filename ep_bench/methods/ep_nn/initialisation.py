@@ -10,16 +10,17 @@ from ep_bench.types import Array, Indices
 
 OUTPUT_MEANS = (1.0, 2.0)  # range of the equally spaced means of v
 OUTPUT_VARIANCE = 0.2**2
-BIAS_VARIANCE = 1.0  # of the output bias v_0, its prior (section 2.1)
 ITERATIONS = 500  # of L-BFGS, at most
 
 
-def start(approximation: NetworkApproximation, weight_variance: float, bias_variance: float) -> None:
-    """Set the sites of the priors to Gaussians and compute q."""
+def start(
+    approximation: NetworkApproximation, weight_variance: float, bias_variance: float, output_bias_variance: float = 1.0
+) -> None:
+    """Set the sites of the priors to Gaussians and compute q; that of the bias of the output is its prior."""
     prior = approximation.prior
     prior.tau[:] = 1.0 / weight_variance
     prior.tau[:, -1] = 1.0 / bias_variance
-    prior.output_tau[:-1], prior.output_tau[-1] = 1.0 / OUTPUT_VARIANCE, 1.0 / BIAS_VARIANCE
+    prior.output_tau[:-1], prior.output_tau[-1] = 1.0 / OUTPUT_VARIANCE, 1.0 / output_bias_variance
     prior.output_nu[:-1] = np.linspace(*OUTPUT_MEANS, len(prior.output_nu) - 1) / OUTPUT_VARIANCE
     approximation.refresh()
 

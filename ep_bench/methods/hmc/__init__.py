@@ -129,10 +129,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     is not finite.
     """
     model = model_of(train, config)
-    schedule = HMCSchedule(
-        config.warmup, config.samples, config.stored, config.steps, config.target_acceptance,
-        is_pooled=config.masses == "pooled", is_single=config.gradients == "single",
-    )  # fmt: skip
+    schedule = schedule_of(config)
     inputs = mcmc_diagnostics.monitored_inputs(model.rows.X, rng)
     records, counts = chain.run(model, schedule, inputs, rng.spawn(config.chains))
     found = mcmc.summarise(records, schedule, counts | chain.monitored_r_hats(records))
@@ -154,6 +151,14 @@ def model_of(train: Rows, config: Config) -> NetworkModel:
         NetworkRows(X, y, layers, residuals.ACTIVATIONS[config.activation]),
         hyperparameters.groups(layers, config.prior, config.prior_scales),
         config.weight_prior, config.noise_prior, config.noise_variance, config.prior_variance,
+    )  # fmt: skip
+
+
+def schedule_of(config: Config) -> HMCSchedule:
+    """Return length and numerical settings of the chains under the options."""
+    return HMCSchedule(
+        config.warmup, config.samples, config.stored, config.steps, config.target_acceptance,
+        is_pooled=config.masses == "pooled", is_single=config.gradients == "single",
     )  # fmt: skip
 
 

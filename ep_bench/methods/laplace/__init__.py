@@ -81,11 +81,11 @@ class Config(BaseModel):
     hidden: tuple[PositiveInt, ...] = Field(
         (50,), description="units per hidden layer, none for the linear model; ours: as in the tables of PBP"
     )
-    activation: Literal["relu", "tanh", "evidence"] = Field(
+    activation: Literal["relu", "tanh", "probit", "evidence"] = Field(
         "relu",
         json_schema_extra={NEUTRAL: "relu"},
-        description="activation of the hidden units, or the one of the higher evidence; MacKay (1992), "
-        "Hernandez-Lobato and Adams (2015): tanh; ours: relu",
+        description="activation of the hidden units (probit: the scaled error function of EP networks), or that of "
+        "relu and tanh with the higher evidence; MacKay (1992), Hernandez-Lobato and Adams (2015): tanh; ours: relu",
     )
     hessian: Literal["diag", "full", "kron", "last"] = Field(
         "full", description="form of the Hessian; MacKay (1992): full"

@@ -41,14 +41,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.methods.pbp.filtering import filter_rows, predict_rows, refine_prior
 from ep_bench.methods.pbp.layout import PBPNetwork, flat, matrices, network, scratch
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
 SHAPE, RATE = 6.0, 6.0  # of the gamma priors of both precisions (section 2)
+KNOWN = 1e12  # shape of the gamma distribution of a known precision, which no number of data points moves
 
 
 class Config(BaseModel):
@@ -61,6 +63,17 @@ class Config(BaseModel):
     )
     epochs: PositiveInt = Field(
         40, description="passes over the training data; section 5.1: 40 (20 match the published results of protein)"
+    )
+    noise_variance: PositiveFloat | None = Field(
+        None,
+        json_schema_extra={NEUTRAL: None},
+        description="known noise variance, in squared units of the standardised target; by default learned",
+    )
+    prior_variance: PositiveFloat | None = Field(
+        None,
+        json_schema_extra={NEUTRAL: None},
+        description="known prior variance of the weights, without the factor 1 / sqrt(V + 1) of the layers; by default "
+        "learned",
     )
 
 
@@ -122,13 +135,15 @@ def fit(
     X, y = np.ascontiguousarray(train.X, dtype=np.float64), np.ascontiguousarray(train.y, dtype=np.float64)
     n, d = X.shape
     net = network(initial_means(start, (d, *config.hidden, 1), rng), SHAPE, RATE)
+    _fix_variances(net, config)
     visits = _orders(orders, config.epochs, n)
     units, inputs = scratch(net)
     trace: dict[str, list[float]] = {"noise_deviation": [], "prior_variance": [], "log_z": [], "undone": []}
     for epoch in range(config.epochs):
         order = rng.permutation(n) if visits is None else visits[epoch]
         log_z, undone = filter_rows(X, y, order, net, units, inputs)
-        refine_prior(net)
+        if config.prior_variance is None:
+            refine_prior(net)
         _check(net, epoch + 1)
         trace["noise_deviation"].append(float(np.sqrt(net.noise[1] / (net.noise[0] - 1.0))))
         trace["prior_variance"].append(float(net.prior[1] / net.prior[0]))
@@ -163,6 +178,21 @@ def initial_means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np
     if not all(np.isfinite(one).all() for one in means):
         raise ValueError("start must be finite, found infinite or NaN weight means")
     return means
+
+
+def _fix_variances(net: PBPNetwork, config: Config) -> None:
+    """Replace the gamma distributions of known precisions by very narrow ones, in place.
+
+    Weights w / sqrt(V + 1) with the prior variance v have w with the variance (V + 1) v. The prior is then one of the
+    factors of the approximation and needs no refinement.
+    """
+    if config.noise_variance is not None:
+        net.noise[:] = KNOWN, config.noise_variance * (KNOWN - 1.0)
+    if config.prior_variance is not None:
+        net.prior[:] = KNOWN, config.prior_variance * KNOWN
+        fan_in = flat([np.full(one.shape, one.shape[1]) for one in matrices(net, net.mean)])
+        net.variance[net.places] = config.prior_variance * fan_in
+        net.factor_precision[net.places] = 1.0 / net.variance[net.places]
 
 
 def _orders(orders: Indices | None, epochs: int, n: int) -> Indices | None:
@@ -213,7 +243,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 def _published(config: Config) -> tuple[str, ...]:
     """Return the published columns of a configuration: the paper's epochs and units, with one or two layers."""
-    if config.epochs != Config().epochs:
+    known = config.noise_variance is not None or config.prior_variance is not None
+    if config.epochs != Config().epochs or known:
         return ()
     if config.hidden in {(50,), (100,)}:
         return ("PBP", "PBP-1")

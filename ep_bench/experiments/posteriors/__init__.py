@@ -1,0 +1,1 @@
+"""Reference posteriors of networks, and the distances of approximations from them."""

@@ -1,0 +1,165 @@
+"""Distances of approximations from the reference posterior, per test input, with the same known variances.
+
+The reference is what ``reference`` stored (``ep_bench.load_reference``). Each method gets its variances of noise and
+weights, under the names of its own options, so that all approximate the same posterior. Methods without such options
+do not aim at this posterior; their distances are reported and labelled.
+
+The floor is the distance between the two halves of the chains of the reference: smaller distances are not resolved.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, NonNegativeInt
+
+from ep_bench import data, methods
+from ep_bench.errors import Failure
+from ep_bench.estimator import Estimator, warm_up
+from ep_bench.experiments.dataset_entries import RegressionSets
+from ep_bench.experiments.method_entries import NOISE, ExperimentMethod, Options
+from ep_bench.experiments.posteriors import distances
+from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
+from ep_bench.experiments.posteriors.reference.compute import floor, split_data
+from ep_bench.results.references import ReferencePosterior, load_reference
+
+PRIOR = "prior_variance"
+
+
+class Approximation(ExperimentMethod):
+    """A method entry with the network that it approximates."""
+
+    network: Literal["relu", "probit"] = "relu"
+
+    @property
+    def name(self) -> str:
+        """The label, which is unique for a network."""
+        return f"{self.label or self.use}, {self.network}"
+
+    @property
+    def knows_variances(self) -> bool:
+        """Whether the method can be given both variances."""
+        return self.use == "ep_nn" or {NOISE, PRIOR} <= set(methods.get(self.use).config.model_fields)  # type: ignore[attr-defined]
+
+    def options(self, noise: float, prior: float) -> dict[str, Any]:
+        """Return the options of the method with the variances of noise and weights that it can be given."""
+        found = dict(self.model_extra or {})
+        if self.use == "ep_nn":
+            same = dict.fromkeys(("weight_variance", "bias_variance", "output_bias_variance"), prior)
+            return {**found, NOISE: noise, **same, "output_scale": prior**0.5}
+        return {**found, NOISE: noise, PRIOR: prior} if self.knows_variances else found
+
+
+class Config(Options):
+    """Options of the experiment."""
+
+    datasets: RegressionSets = Field(("boston",), min_length=1, description="data sets with reference posteriors")
+    splits: tuple[NonNegativeInt, ...] = Field((0,), min_length=1, description="standard splits")
+    methods: tuple[Approximation, ...] = Field(
+        (Approximation.model_validate({"use": "pbp", "label": "PBP"}),),
+        min_length=1,
+        description="method entries as in a study, each with its network; the variances are those of the reference",
+    )
+    results: str = Field("results", description="folder of the results of the studies reference-<data set>")
+
+
+def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
+    """Return the arguments of ``part``, by data set, split and method."""
+    return [
+        (dataset, split, entry.model_dump_json(), config.results, seed)
+        for dataset in config.datasets
+        for split in config.splits
+        for entry in config.methods
+    ]
+
+
+def part(dataset: str, split: int, entry: str, results: str, seed: int) -> dict[str, Any]:
+    """Return the distances of a method by name, one value per test input, its score and its time; or ``failure``."""
+    method = Approximation.model_validate_json(entry)
+    reference = load_reference(dataset, split, method.network, results)
+    loaded = data.load_dataset(dataset)
+    train, test = data.standard_split(len(loaded.y), split)
+    options = method.options(reference.noise_variance, reference.prior_variance)
+    try:
+        warm_up(method.use, options)
+        started = time.process_time()
+        with warnings.catch_warnings(action="ignore"):  # of convergence, which ``converged`` has
+            model = Estimator(method.use, **options, random_state=seed).fit(loaded.X[train], loaded.y[train])
+        seconds = time.process_time() - started
+        prediction = model.predict_dist(loaded.X[test])
+        found = _distances(prediction, reference, dataset, split)
+    except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
+        return {"failure": Failure.of(error).reason}
+    ll = float(np.mean(prediction.logpdf(loaded.y[test])))
+    return {**found, "ll": ll, "seconds": seconds, "converged": model.converged_, **_about(reference)}
+
+
+def lost(call: Sequence[Any], reason: str) -> dict[str, Any]:  # noqa: ARG001 the same for all calls
+    """Return the value of a part that ended without one."""
+    return {"failure": reason}
+
+
+def combine(
+    config: Config,
+    seed: int,  # noqa: ARG001 part of the calls
+    values: Sequence[Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the distances by input, and one summary row per network, data set, split and method; the floor is last.
+
+    ``inputs`` (R, D, N) are the D distances of ``names`` (D,) for the R rows of the summary, NaN beyond the test inputs
+    of a data set and of fits that failed; ``failures`` has one text per fit that failed.
+    """
+    rows, by_input = [], []
+    results = iter(values)
+    for dataset in config.datasets:
+        for split in config.splits:
+            found = {entry: next(results) for entry in config.methods}
+            pairs = [((entry.network, entry.label or entry.use, entry.knows_variances), value)
+                     for entry, value in found.items()]  # fmt: skip
+            pairs += [((network, FLOOR, True), _floor(dataset, split, network, config.results))
+                      for network in sorted({entry.network for entry in config.methods})]  # fmt: skip
+            for (network, label, same), value in pairs:
+                rows.append(_row(network, dataset, split, label, value, same=same))
+                by_input.append([value.get(name, []) for name in distances.NAMES])
+    longest = max((len(values) for row in by_input for values in row), default=0)
+    padded = [[[*values, *[np.nan] * (longest - len(values))] for values in row] for row in by_input]
+    failures = [f"{row['method']} on {row['dataset']}: {row['failure']}" for row in rows if row["failure"]]
+    return {
+        "inputs": np.array(padded, dtype=np.float32), "names": np.array(distances.NAMES),
+        "failures": np.array(failures, dtype=str),
+    }, rows  # fmt: skip
+
+
+def _distances(prediction: Any, reference: ReferencePosterior, dataset: str, split: int) -> dict[str, list[float]]:
+    partners = distances.nearest(split_data(dataset, split).inputs)
+    found = distances.compare(prediction, reference.pooled, reference.noise_deviation**2, partners)
+    return {name: np.round(values, 8).tolist() for name, values in found.items()}
+
+
+def _floor(dataset: str, split: int, network: str, results: str) -> dict[str, Any]:
+    reference = load_reference(dataset, split, network, results)
+    found = floor(reference.draws, reference.noise_deviation**2, distances.nearest(split_data(dataset, split).inputs))
+    return {**{name: values.tolist() for name, values in found.items()}, **_about(reference)}
+
+
+def _about(reference: ReferencePosterior) -> dict[str, Any]:
+    return {"reference": str(reference.provenance["cell"])[:12], "r_hat": round(float(reference.r_hat.max()), 4)}
+
+
+def _row(network: str, dataset: str, split: int, label: str, value: Mapping[str, Any], *, same: bool) -> dict[str, Any]:
+    """Return a row of the summary: means over the test inputs, of ``std_ratio`` the median."""
+    middle = {name: np.median if name == "std_ratio" else np.mean for name in distances.NAMES}
+    means = {name: float(f"{middle[name](value[name]):.5g}") if name in value else "" for name in distances.NAMES}
+    return {
+        "network": network, "dataset": dataset, "split": split, "method": label,
+        "same_posterior": json.dumps(same), **means,
+        "ll": round(value["ll"], 5) if "ll" in value else "",
+        "seconds": round(value["seconds"], 3) if "seconds" in value else "",
+        "converged": "" if value.get("converged") is None else json.dumps(value["converged"]),
+        "r_hat": value.get("r_hat", ""), "reference": value.get("reference", ""), "failure": value.get("failure", ""),
+    }  # fmt: skip

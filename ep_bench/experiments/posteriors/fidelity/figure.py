@@ -1,0 +1,92 @@
+"""Figure and table of distances from reference posteriors, and claims with paired tests over splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ep_bench.experiments.posteriors.fidelity import pairs
+from ep_bench.experiments.posteriors.fidelity.pairs import floors, methods_of, values
+from ep_bench.experiments.record import Claim, ExperimentResults
+from ep_bench.plotting.numbers import log_ticks
+from ep_bench.plotting.page import Item, Picture, Table, item
+from ep_bench.plotting.style import LOOKS, STYLE, finish
+
+COLUMNS = {
+    "mean_error": "mean error", "std_ratio": "std ratio", "wasserstein_1": "W1", "wasserstein_2": "W2",
+    "total_variation": "TV", "kl": "KL", "pair_kl": "KL of pairs", "ll": "LL", "seconds": "CPU s",
+}  # fmt: skip
+CAPTION = (
+    "Distance from the reference posterior, network {network}; means over data sets and splits of means over the test "
+    "inputs (std ratio: medians), sorted by W2. Mean error, W1 and W2 (Wasserstein distances of order 1 and 2) are of "
+    "the network's output without noise, in standard deviations of the reference; std ratio is relative to the "
+    "reference. TV (total variation) and KL (nats, from the reference) are of an observation, KL of pairs of the "
+    "observations at an input and at its nearest neighbour. The first row is the distance between halves of the "
+    "reference's chains, which limits the resolution; largest R-hat of a reference: {r_hat:.3f}. *: other variances, "
+    "so that the method does not aim at this posterior. Some sources call W1 W2."
+)
+
+
+def draw(results: ExperimentResults) -> list[Picture]:
+    """Return a figure with one panel per network: W2 over the CPU seconds of a fit, one point per method."""
+    networks = sorted({row["network"] for row in results.summary})
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2 * len(networks), 2.8), layout="constrained")
+        for ax, network in zip(figure.subplots(1, len(networks), squeeze=False)[0], networks, strict=True):
+            _panel(ax, results.summary, network)
+    caption = (
+        "Distance from the reference posterior (W2 of the network's output, in its standard deviations; geometric mean "
+        "over data sets and splits) by the CPU time of a fit (geometric mean). Grey line: distance between the halves "
+        "of the reference's chains. Hollow: the method does not aim at this posterior."
+    )
+    return [finish(figure, f"fidelity-{results.study}", caption)]
+
+
+def _panel(ax: Axes, rows: Sequence[Mapping[str, str]], network: str) -> None:
+    for place, (method, same) in enumerate(methods_of(rows, network).items()):
+        distance, seconds = (values(rows, network, method, name) for name in ("wasserstein_2", "seconds"))
+        if not distance:
+            continue
+        colour, marker = LOOKS[place % len(LOOKS)][0], LOOKS[(place + place // len(LOOKS)) % len(LOOKS)][1]
+        x, y = (float(np.exp(np.mean(np.log(np.maximum(list(one.values()), 1e-3))))) for one in (seconds, distance))
+        ax.plot(x, y, marker, color=colour, markerfacecolor=colour if same else "none", markersize=5, label=method)
+    for value in floors(rows, network, "wasserstein_2"):
+        ax.axhline(value, color="0.6", linewidth=0.8)
+    ax.set(xscale="log", yscale="log", title=network, xlabel="CPU seconds of a fit", ylabel="W2 from the posterior")
+    low, high = ax.get_xlim()
+    ax.set_xlim(0.4 * low, 2.5 * high)
+    log_ticks(ax.xaxis, ax.yaxis)
+    ax.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def tables(results: ExperimentResults) -> list[Table]:
+    """Return one table of distances per network: the floor first, then the nearest method."""
+    return [_table(results.summary, network) for network in sorted({row["network"] for row in results.summary})]
+
+
+def claims(results: ExperimentResults) -> list[Claim]:
+    """Return which of two methods is closer, with paired tests."""
+    return pairs.claims(results)
+
+
+def _table(rows: Sequence[Mapping[str, str]], network: str) -> Table:
+    methods = methods_of(rows, network, with_floor=True)
+    means = {
+        method: {name: _mean(values(rows, network, method, name)) for name in COLUMNS} for method in methods
+    }  # fmt: skip
+    ordered = sorted(means, key=lambda method: (methods[method] is not None, means[method]["wasserstein_2"]))
+    body: list[list[str | Item]] = []
+    for method in ordered:
+        name = method + ("*" if methods[method] is False else "")
+        numbers = means[method].values()
+        body.append([name, *(item(f"{one:.3g}" if np.isfinite(one) else "–", one) for one in numbers)])
+    r_hat = max((float(row["r_hat"]) for row in rows if row["network"] == network and row["r_hat"]), default=np.nan)
+    return Table(["method", *COLUMNS.values()], body, CAPTION.format(network=network, r_hat=r_hat))
+
+
+def _mean(found: Mapping[tuple[str, str], float]) -> float:
+    return float(np.mean(list(found.values()))) if found else np.inf

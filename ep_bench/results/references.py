@@ -1,0 +1,73 @@
+"""Reference posteriors, as the studies of the experiment ``reference`` store them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.errors import UserError
+from ep_bench.results import store
+from ep_bench.types import Array
+
+
+class ReferencePosterior(NamedTuple):
+    """Draws of a network's output f at the N test inputs of a standard split, without noise, in the target's unit.
+
+    The target is f plus Gaussian noise of standard deviation ``noise_deviation``. ``noise_variance`` and
+    ``prior_variance`` (of all weights) are those of the model, for standardised inputs and target.
+    """
+
+    draws: Array  # (chains, draws per chain, N)
+    r_hat: Array  # (N,) of these draws
+    ess_bulk: Array  # (N,) effective sample sizes of these draws
+    ess_tail: Array  # (N,)
+    noise_deviation: float
+    noise_variance: float
+    prior_variance: float
+    provenance: dict[str, Any]  # the lock file of the study: options, seed, versions, checksums, environment
+
+    @property
+    def pooled(self) -> Array:
+        """The draws (S, N) of all chains."""
+        return self.draws.reshape(-1, self.draws.shape[2])
+
+
+def load_reference(
+    dataset: str, split: int = 0, network: str = "relu", results: str | Path = "results"
+) -> ReferencePosterior:
+    """Return the reference posterior of a network on a standard split of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of a data set.
+    split : int
+        Index of the standard split; test inputs are in its order (`standard_split`).
+    network : str
+        ``relu`` (50 rectified units) or ``probit`` (10 units of the networks of ``ep_nn``).
+    results : str or Path
+        Folder that contains ``reference-<dataset>``.
+
+    Returns
+    -------
+    ReferencePosterior
+        ``draws``, ``r_hat`` and the known variances.
+
+    Raises
+    ------
+    UserError
+        There is no such posterior, or the file was altered after it was written.
+    """
+    folder = Path(results) / f"reference-{dataset}"
+    study, prefix = store.read_intact(folder), f"{network}/{dataset}/{split}/"
+    with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+        known = sorted(name.removesuffix("/draws") for name in stored.files if name.endswith("/draws"))
+        if f"{prefix}draws" not in stored.files:
+            raise UserError("no such reference posterior", where=str(folder), found=prefix[:-1], allowed=known)
+        arrays = {name: stored[prefix + name] for name in ("draws", "r_hat", "ess_bulk", "ess_tail")}
+        deviation, variances = float(stored[f"{prefix}noise_deviation"]), stored[f"{prefix}variances"]
+    arrays["draws"] = arrays["draws"].astype(np.float64)
+    return ReferencePosterior(**arrays, noise_deviation=deviation, noise_variance=float(variances[0]),
+                              prior_variance=float(variances[1]), provenance=study.lock)  # fmt: skip
