@@ -6,12 +6,18 @@
 # make reports  write the reports of all committed results  make figures  copy the figures of README and pages from them
 # make docs     build the documentation site in build/site  make clean  remove the environment and all caches
 # make suite    collect finished cells in results/suite
+# make dist     build, check and install wheel and source archive    make image-steps  run the steps of the container image
+# make release VERSION=1.0.0 REPOSITORY=URL   state version, date and address of a release in all files
+# make workflows  validate the workflows    make test-minimum  fast tests with the lowest versions of the libraries
+# make outdated, audit, licences  of the locked dependencies
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
+TOOLS  := build/tools/bin
+TOOLS_READY := build/tools/.ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
 # The names of the folders of committed results, without those of the user's own runs.
@@ -23,7 +29,8 @@ REPORTS = $(COMMITTED:%=build/reports/%/report.html)
 TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) + 1)")
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench lock clean
+.PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench lock \
+  release dist image-steps workflows outdated audit licences test-minimum clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -64,8 +71,9 @@ check-results: $(READY)
 reports: $(READY)
 	$(MAKE) --no-print-directory --jobs $(JOBS) $(REPORTS)
 
+build/reports/suite/report.html: FURTHER = $(wildcard results/*/submission.json)
 build/reports/%/report.html: results/%/study.lock.json $(shell find ep_bench -type f -not -name '*.pyc')
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/ep-bench report results/$* --out $(@D)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/ep-bench report results/$* $(FURTHER:%/submission.json=%) --out $(@D)
 
 # The figures of reports that README and pages show.
 figures: $(READY) $(foreach study,suite bnn-optimisation nn-ep-convergence,build/reports/$(study)/report.html)
@@ -99,21 +107,70 @@ bench: $(READY)
 
 $(READY): requirements/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/ep-bench schema --out configs/study.schema.json
 	@touch $@
 
-$(DOCS_READY): requirements/docs.txt $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+$(TOOLS_READY): requirements/release.txt
+	$(PYTHON) -m venv $(@D)
+	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
 	@touch $@
 
-lock: $(READY)
-	$(BIN)/python -m pip install --quiet pip-tools
-	$(BIN)/python -m piptools compile --quiet --upgrade --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --extra dask --extra bench --extra dev --output-file requirements/lock.txt pyproject.toml
-	$(BIN)/python -m piptools compile --quiet --upgrade --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --constraint requirements/lock.txt --extra docs --output-file requirements/docs.txt pyproject.toml
+$(DOCS_READY): requirements/docs.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+# Versions with hashes, for all supported versions of Python and systems; `make lock UPGRADE=` keeps the versions.
+UPGRADE = --upgrade
+LOCK := $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --custom-compile-command "make lock" $(UPGRADE) --output-file
+
+lock: $(TOOLS_READY)
+	$(LOCK) requirements/lock.txt pyproject.toml --extra dask --extra bench --extra dev
+	$(LOCK) requirements/run.txt pyproject.toml --constraint requirements/lock.txt --extra dask
+	$(LOCK) requirements/docs.txt pyproject.toml --constraint requirements/lock.txt --extra docs
+	$(LOCK) requirements/release.txt --group release
+
+# Newer versions, known vulnerabilities and licences of what is locked.
+outdated: $(READY)
+	$(BIN)/python -m pip list --outdated
+
+audit: $(TOOLS_READY)
+	for file in run lock docs release; do $(TOOLS)/pip-audit --require-hashes --disable-pip --requirement requirements/$$file.txt || exit 1; done
+
+licences: $(TOOLS_READY) $(READY)
+	$(TOOLS)/pip-licenses --python $(BIN)/python --from mixed --format csv --with-urls --ignore-packages ep-bench \
+	  --output-file requirements/licences.csv
+
+# The fast tests with the lowest versions that pyproject.toml permits.
+test-minimum: $(TOOLS_READY)
+	$(TOOLS)/uv venv --quiet --clear --python $(PYTHON) build/minimum
+	$(TOOLS)/uv pip install --quiet --python build/minimum --resolution lowest-direct --editable '.[dask]'
+	$(TOOLS)/uv pip install --quiet --python build/minimum pytest-xdist pytest-benchmark hypothesis 'pytest<9.2' jsonschema scoringrules
+	$(subst $(BIN),build/minimum/bin,$(PYTEST)) -m "not slow and not exhaustive" $(TESTS)
+
+# Wheel and source archive, each installed and used in an environment of its own. The libraries are those of $(VENV);
+# `make dist LIBRARIES=own` installs them too.
+dist: $(READY) $(TOOLS_READY)
+	rm -rf dist build/fresh
+	$(BIN)/python -m build --no-isolation
+	$(TOOLS)/twine check --strict dist/*
+	sh release/try_archives.sh $(BIN)/python $(LIBRARIES)
+
+# The steps of the image, without a builder.
+image-steps: dist
+	rm -rf build/image && mkdir -p build/image
+	cp requirements/run.txt dist/*.whl release/install.sh build/image
+	cd build/image && sh install.sh ep-bench && ep-bench/bin/ep-bench doctor
+
+workflows: $(TOOLS_READY)
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(TOOLS)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+
+# The commit of a release. VERSION empty: write the files again that follow from CITATION.cff.
+release: $(READY)
+	$(BIN)/python -m release.metadata $(VERSION) $(REPOSITORY)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

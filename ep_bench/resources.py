@@ -1,4 +1,4 @@
-"""Files shipped with the package: the folders of data sets and studies, and a reader for YAML files."""
+"""Files shipped with the package: data sets, studies and the citation, and a reader for YAML files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ PACKAGE = Path(__file__).parent
 
 @cache
 def shipped_folder(name: str) -> Path:
-    """Return the folder ``name``: ``datasets`` or ``configs``.
+    """Return ``datasets`` or ``configs``, folders, or the file ``CITATION.cff``.
 
-    A wheel has these folders inside the package. An editable installation uses those of the repository.
+    A wheel has these inside the package. An editable installation uses those of the repository.
     """
     inside = PACKAGE / name
     checkout = PACKAGE.parent

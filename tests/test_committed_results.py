@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from docs.site.committed_results import committed_folders
+from docs.site.committed_results import committed_folders, submitted_folders
 from ep_bench.published.claims import load_claims
 from ep_bench.report.claims import claim_verdicts, claims_table
 from ep_bench.report.merge import merge_studies
 from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
+from ep_bench.results.submission import read_submission
+from ep_bench.runner.submission import changed_files, problems
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEGABYTES = 30
@@ -21,9 +23,11 @@ def test_the_size_of_all_committed_results():
     assert 1e6 < sum(path.stat().st_size for path in files) < MEGABYTES * 1e6
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [*FOLDERS, *submitted_folders()], ids=lambda folder: folder.name)
 def test_no_committed_row_is_damaged(folder):
-    store.read_intact(folder)
+    study = store.read_intact(folder)
+    submission = read_submission(folder)
+    assert not submission or not [*problems(study), *changed_files(folder, submission)]
 
 
 def test_the_suite_has_the_finished_and_failed_cells_of_the_studies_that_it_includes():

@@ -1,6 +1,6 @@
 """The folders of committed results: those of the studies in ``configs/``, not of the user's own runs in ``results/``.
 
-``python docs/site/committed_results.py`` prints their names, for the Makefile.
+``python docs/site/committed_results.py`` prints their names and those of submitted results, for the Makefile.
 """
 
 from __future__ import annotations
@@ -21,5 +21,10 @@ def committed_folders() -> list[Path]:
     return [folder for folder in folders if (folder / "study.lock.json").is_file()]
 
 
+def submitted_folders() -> list[Path]:
+    """Return the folders of results that somebody else has submitted, sorted by name."""
+    return sorted(path.parent for path in (ROOT / "results").glob("*/submission.json"))
+
+
 if __name__ == "__main__":
-    print(*(folder.name for folder in committed_folders()))
+    print(*(folder.name for folder in [*committed_folders(), *submitted_folders()]))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from ep_bench.cli.commands.authoring import init, schema
+from ep_bench.cli.commands.cite import cite
 from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE, echo
 from ep_bench.cli.commands.compare import compare
 from ep_bench.cli.commands.data import data
@@ -15,6 +16,7 @@ from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report
 from ep_bench.cli.commands.study import plan, run, status
+from ep_bench.cli.commands.submit import submit
 from ep_bench.cli.commands.verify import verify
 from ep_bench.processes.output_streams import complete_streams, discard
 
@@ -61,6 +63,7 @@ def _run() -> Any:
 WORKFLOW: dict[str, tuple[click.Command, ...]] = {
     "Run a study": (init, plan, run, status),
     "Look at its results": (report, compare, check, verify),
+    "Share it": (cite, submit),
     "What there is": (methods, data, schema, doctor),
 }
 

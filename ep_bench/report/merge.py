@@ -21,6 +21,7 @@ from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.results import curves, store
 from ep_bench.results.selection import require_matches, restricted, selection
+from ep_bench.results.submission import origin, read_submission
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
@@ -93,6 +94,17 @@ class MergedStudies:
         for study, tag in zip(self.studies, self.tags, strict=True):
             for label, entry in (study.lock.get("methods") or {}).items():
                 yield self.names.get((tag, label), label), entry
+
+    @cached_property
+    def submissions(self) -> dict[str, str]:
+        """By whom methods were submitted and verified, in words; those that the package computed are left out."""
+        pairs = ((tag, study) for study, tag in zip(self.studies, self.tags, strict=True))
+        submitted = ((tag, study) for tag, study in pairs if read_submission(study.folder))
+        return {
+            self.names.get((tag, label), label): origin(study.folder)
+            for tag, study in submitted
+            for label in study.lock.get("methods") or {}
+        }
 
     def dataset_entries(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
         """Yield the name in the report, the entry and the lock of each data set of each study."""

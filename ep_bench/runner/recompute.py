@@ -24,8 +24,8 @@ from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.types import Cell, DatasetRef, SplitScheme
 
 
-def stored_job(study: store.StudyResults, cell: Mapping[str, Any], row: store.Row) -> Job:
-    """Return the job of a finished cell of a lock file.
+def stored_job(study: store.StudyResults, cell: Mapping[str, Any], row: store.Row, *, files: bool = False) -> Job:
+    """Return the job of a finished cell of a lock file; with ``files``, classes may be in files of its folder.
 
     Raises UserError with the reason if the cell cannot be computed again here: its data or its method is not installed,
     or its method has another version now.
@@ -35,12 +35,13 @@ def stored_job(study: store.StudyResults, cell: Mapping[str, Any], row: store.Ro
         if key not in factors:
             raise UserError(f"the lock file has no {key} of the cell")
     ref = _dataset(factors["dataset"], cell["dataset"])
-    options = _options(factors)
+    base = study.folder.resolve()
+    options = _options(factors, base, files=files)
     identity = Cell(cell["method"], cell["dataset"], cell["split"], row["seed"], factors, cell["cell"])
     scheme = SplitScheme(**factors["splits"])
     seconds = seconds_of(row)
     return Job(
-        identity, study.name, ref, scheme, factors["method"], options, str(Path.cwd()), tune=factors.get("tune"),
+        identity, study.name, ref, scheme, factors["method"], options, str(base), tune=factors.get("tune"),
         recalibrate=factors.get("recalibrate"),
         estimate=seconds,
     )  # fmt: skip
@@ -66,14 +67,14 @@ def _dataset(factors: Mapping[str, Any], label: str) -> DatasetRef:
     return ref
 
 
-def _options(factors: Mapping[str, Any]) -> dict[str, Any]:
+def _options(factors: Mapping[str, Any], base: Path, *, files: bool) -> dict[str, Any]:
     """Return all options of a stored cell. Raises UserError if the version of its method is another one now."""
     use, tuned = factors["method"], "tune" in factors
     if adapters.is_target(use):
         options = dict(factors["options"])
-        if adapters.names_a_file(use, options):
+        if not files and adapters.names_a_file(use, options):
             raise UserError(f"{use} is or uses a file that the lock file does not contain")
-        version = adapters.version(use, Path.cwd(), options | ({"tune": factors["tune"]} if tuned else {}))
+        version = adapters.version(use, base, options | ({"tune": factors["tune"]} if tuned else {}))
     else:
         methods.get(use)
         options = estimator.restore(use, factors["options"])

@@ -121,6 +121,7 @@ class Sample:
     seed: int
     cells: int | None
     select: Sequence[str] = ()
+    files: bool = False  # whether classes in files of the results folders are imported
 
 
 def verify(
@@ -146,7 +147,7 @@ def verify(
     def affordable(job: AnyJob) -> bool:
         return time.monotonic() - started + (job.estimate or 0.0) + _OVERHEAD <= budget
 
-    ready, untried = _ready(chosen)
+    ready, untried = _ready(chosen, files=sample.files)
     for record in run_jobs(ready, n_jobs=jobs, wanted=affordable):
         for stored in untried.pop(record.key):
             _compare(stored, record.row)
@@ -180,7 +181,7 @@ def _cheap_first(cells: list[StoredCell], chance: random.Random) -> list[StoredC
     return sorted(cells, key=lambda cell: drawn[id(cell)])
 
 
-def _ready(cells: Sequence[StoredCell]) -> tuple[list[Job], dict[str, list[StoredCell]]]:
+def _ready(cells: Sequence[StoredCell], *, files: bool) -> tuple[list[Job], dict[str, list[StoredCell]]]:
     """Return the jobs that can be computed here, and their stored cells by hash: several folders may have a cell.
 
     The reasons why others cannot be computed are added to their outcome.
@@ -189,7 +190,7 @@ def _ready(cells: Sequence[StoredCell]) -> tuple[list[Job], dict[str, list[Store
     stored: dict[str, list[StoredCell]] = {}
     for each in cells:
         try:
-            job = stored_job(each.study, each.cell, each.row)
+            job = stored_job(each.study, each.cell, each.row, files=files)
         except UserError as error:
             each.outcome.impossible.append(str(error))
         else:
@@ -226,7 +227,7 @@ def _failure(stored: StoredCell, now: store.Row) -> Difference:
 
 def _rounding_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
     """Return the scores that are not equal up to rounding; those of exact methods must be identical here."""
-    exact = equality(stored.cell["factors"]["method"]) == "exact"
+    exact = _equality(stored) == "exact"
     relative = 0.0 if exact and _is_same_arithmetic(stored) else RELATIVE
     found = []
     for column in (column for column in COMPARED if column in stored.row):
@@ -242,7 +243,7 @@ def _layers(factors: Mapping[str, Any]) -> int:
 
 def _is_exact(stored: StoredCell) -> bool:
     factors = stored.cell["factors"]
-    return equality(factors["method"]) == "exact" and _layers(factors) < LAYERS
+    return _equality(stored) == "exact" and _layers(factors) < LAYERS
 
 
 def _is_stable(stored: StoredCell) -> bool:
@@ -250,7 +251,7 @@ def _is_stable(stored: StoredCell) -> bool:
     factors = stored.cell["factors"]
     if any(factors["method"] == use and factors.get("options", {}).get(name) == value for use, name, value in UNSTABLE):
         return False
-    return equality(factors["method"]) == "stable" and _layers(factors) <= 1 and "tune" not in factors
+    return _equality(stored) == "stable" and _layers(factors) <= 1 and "tune" not in factors
 
 
 def _small_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
@@ -323,11 +324,16 @@ def _is_same_arithmetic(stored: StoredCell) -> bool:
     return origin is not None and same_arithmetic(origin.environment)
 
 
-def equality(use: str) -> Equality:
-    """Return how the results of a method are compared; a class may have an attribute ``equality``."""
+def _equality(stored: StoredCell) -> Equality:
+    use = stored.cell["factors"]["method"]
+    return equality(use, stored.study.folder) if adapters.names_a_file(use, {}) else equality(use)
+
+
+def equality(use: str, base: Path | None = None) -> Equality:
+    """Return how the results of a method are compared; a class, its file relative to ``base``, may state it."""
     if not adapters.is_target(use):
         return methods.get(use).equality
-    declared: Equality = getattr(adapters.resolve(use, Path.cwd()), "equality", "optimised")
+    declared: Equality = getattr(adapters.resolve(use, base or Path.cwd()), "equality", "optimised")
     return declared
 
 

@@ -74,7 +74,10 @@ def leaderboard() -> list[str]:
         row = lists[0].get(name)
         costs = [f"{row.loss:.2f}", f"{row.seconds:.2g}"] if row else [NONE, NONE]
         body.append([name, *ranks, *costs, _converged(known[name])])
-    return table(["Entry", "Rank", "Small", "Large", "RMSE", "CRPS", "Loss", "CPU s", "Converged"], body)
+    head = ["Entry", "Rank", "Small", "Large", "RMSE", "CRPS", "Loss", "CPU s", "Converged"]
+    if origins := board().submissions:
+        return table([*head, "Origin"], [[*line, origins.get(line[0], "committed")] for line in body])
+    return table(head, body)
 
 
 def within_limits() -> list[str]:

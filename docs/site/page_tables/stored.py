@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from committed_results import committed_folders
+from committed_results import committed_folders, submitted_folders
 
 from ep_bench import published
 from ep_bench.convergence import ConvergedSplits
@@ -84,8 +84,8 @@ def merged(*folders: str) -> MergedStudies:
 
 
 def board() -> MergedStudies:
-    """Return the cells of ``BOARD``."""
-    return merged(*BOARD)
+    """Return the cells of ``BOARD`` and of submitted results."""
+    return merged(*BOARD, *(folder.name for folder in submitted_folders()))
 
 
 def all_results() -> MergedStudies:

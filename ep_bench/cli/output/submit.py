@@ -1,0 +1,60 @@
+"""Output of ``submit``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ep_bench.cli.output.text import Item
+from ep_bench.cli.output.verify import verify_folders
+from ep_bench.errors import UserError, joined
+from ep_bench.results import store
+from ep_bench.results.provenance import environment
+from ep_bench.results.submission import SUBMISSION, read_submission, verified_by, write_submission
+from ep_bench.runner import submission as checks
+from ep_bench.runner.verify import Sample
+
+TEXT = "pull-request.md"
+
+
+def submit_folder(
+    folder: Path, by: str, path: Path | None, sample: Sample, jobs: int
+) -> tuple[list[Item], bool | None]:
+    """Check and verify results; return what to print, and whether the sample is equal (None: not compared)."""
+    study = store.read_intact(folder)
+    if path is not None and "groups" in study.lock:
+        checks.copy_study(path, folder, study.lock)
+    found = list(checks.problems(study))
+    submission = read_submission(folder)
+    found += checks.changed_files(folder, submission) if submission else []
+    if found:
+        raise joined([UserError(problem, where=str(folder)) for problem in found])
+    lines, equal = verify_folders([study], sample, jobs=jobs, budget=math.inf)
+    if not equal:
+        return lines, equal
+    submission = submission or checks.manifest(study, by)
+    done = {"by": by, "date": dt.datetime.now(dt.UTC).date().isoformat(), "seed": sample.seed, "result": str(lines[-1])}
+    submission["verified"].append(done | {"processor": environment()["machine"]["processor"]})
+    write_submission(folder, submission)
+    (folder / TEXT).write_text(_text(study, submission), encoding="utf-8")
+    to_commit = ", ".join([*submission["files"], SUBMISSION])
+    return [*lines, f"{folder / SUBMISSION} and {TEXT} written; commit {to_commit}"], equal
+
+
+def _text(study: store.StudyResults, submission: Mapping[str, Any]) -> str:
+    """Return the text of the pull request, or of a comment on it."""
+    cells, rows = len(store.lock_cells(study.lock)), study.all_rows
+    ok = sum(row["status"] == "ok" for row in rows)
+    lines = [
+        f"# Results of {study.name}, submitted by {submission['by']}",
+        f"{ok} of {cells} cells ended ok: {', '.join(study.lock['methods'])} on {', '.join(study.lock['datasets'])}.",
+        f"Packages: {', '.join(submission['requirements']) or 'none besides ep-bench'}.",
+        f"State: {verified_by(submission['by'], submission['verified'])}.",
+        "| Computed again by | Date | Result | Processor |\n|---|---|---|---|",
+    ]
+    table = "\n".join("| {by} | {date} | {result} | {processor} |".format(**each) for each in submission["verified"])
+    licences = "\n".join(f"- {name}: {licence}" for name, licence in submission["licences"].items())
+    return "\n\n".join(lines) + f"\n{table}\n\nLicences of the data:\n\n{licences}\n"

@@ -1,0 +1,101 @@
+"""Checks of results that somebody submits, and the manifest of a submission."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ep_bench import adapters, data
+from ep_bench.adapters.targets import distributions
+from ep_bench.errors import UserError
+from ep_bench.results import store
+from ep_bench.results.submission import SUBMISSION
+
+STUDY = "study.yaml"  # copy of the study, next to copies of the files that it names
+_FILES = (store.LOCK, store.RESULTS, "curves.json", "rows.json", STUDY)
+
+
+def problems(study: store.StudyResults) -> Iterator[str]:
+    """Yield the reasons why results cannot be submitted."""
+    if "groups" not in study.lock:
+        yield "these are not the results of a study with cells"
+        return
+    missing = len(store.lock_cells(study.lock)) - sum(row["status"] == "ok" for row in study.all_rows)
+    if missing == len(store.lock_cells(study.lock)):
+        yield "no cell has ended ok"
+    origins = [origin for row in study.all_rows if (origin := study.origin(row)) is not None]
+    if any(origin.changed_tree for origin in origins):
+        yield "rows of uncommitted code: commit the code, remove the folder and run the study again"
+    for label, entry in study.lock["datasets"].items():
+        if entry["name"] not in data.names():
+            yield f"data set {label}: only data sets of ep-bench can be submitted; add yours first, with its licence"
+        elif entry.get("checksum") != data.card(entry["name"]).sha256:
+            yield f"data set {label}: its checksum is not that of the card"
+    for use in methods_of(study.lock):
+        place = use.rpartition(":")[0]
+        if adapters.names_a_file(use, {}):
+            if not (study.folder / place).is_file():
+                yield f"{use}: name the study (--study), so that the file of the method is copied"
+        elif not (place.startswith("ep_bench.") or distributions().get(place.split(".")[0])):
+            yield f"{use}: not an installed package; install it from a package index, or use a file"
+
+
+def methods_of(lock: Mapping[str, Any]) -> list[str]:
+    """Return the external classes of a study, nested ones included."""
+    return sorted({use for group in lock["groups"] for use in _targets(group["factors"])})
+
+
+def _targets(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        named = (value.get(key) for key in ("method", "use", "object"))
+        yield from (use for use in named if isinstance(use, str) and adapters.is_target(use))
+        yield from (use for each in value.values() for use in _targets(each))
+    elif isinstance(value, list):
+        yield from (use for each in value for use in _targets(each))
+
+
+def requirements(lock: Mapping[str, Any]) -> list[str]:
+    """Return the packages of the methods with their installed versions, as pip takes them."""
+    modules = {use.partition(":")[0].partition(".")[0] for use in methods_of(lock)} - {"", "ep_bench"}
+    found = (each for module in modules for each in distributions().get(module, ())[:1])
+    return sorted(f"{each.metadata['Name']}=={each.version}" for each in found)
+
+
+def copy_study(path: Path, folder: Path, lock: Mapping[str, Any]) -> None:
+    """Copy a study and the files of its methods into its results folder."""
+    shutil.copyfile(path, folder / STUDY)
+    for use in methods_of(lock):
+        for file in adapters.files(use, path.parent, {}):
+            inside = path.parent.resolve()
+            if not file.is_relative_to(inside):
+                raise UserError("is not in the folder of the study or below it", where=str(file))
+            copy = folder / file.relative_to(inside)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def manifest(study: store.StudyResults, by: str) -> dict[str, Any]:
+    """Return the manifest of a submission that nobody has verified yet."""
+    names = {entry["name"] for entry in study.lock["datasets"].values()}
+    files = {file for use in methods_of(study.lock) for file in adapters.files(use, study.folder, {})}
+    sources = {str(file.relative_to(study.folder.resolve())) for file in files}
+    present = {name for name in _FILES if (study.folder / name).exists()}
+    return {
+        "study": study.name,
+        "by": by,
+        "ep-bench": importlib.metadata.version("ep-bench"),
+        "requirements": requirements(study.lock),
+        "licences": {name: data.card(name).licence for name in sorted(names)},
+        "files": store.file_checksums(study.folder, sorted(sources | present)),
+        "verified": [],
+    }
+
+
+def changed_files(folder: Path, submission: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs from the files that were submitted."""
+    for name, expected in submission["files"].items():
+        if not (folder / name).is_file() or store.file_checksums(folder, [name])[name] != expected:
+            yield f"{name} is not the file that was submitted; to submit again, remove {SUBMISSION}"

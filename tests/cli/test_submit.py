@@ -1,0 +1,119 @@
+"""``ep-bench submit``: a submission with a class in a file, its verification by others, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ep_bench.results import store
+from ep_bench.results.integrity import checksum
+from ep_bench.results.submission import origin
+from tests.commands import ep_bench
+
+STUDY = """
+study: mine
+datasets: [yacht]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: "sklearn.linear_model:BayesianRidge", label: ridge}
+  - {use: "./own/method.py:Own", label: own}
+"""
+METHOD = """
+from helper import spread
+
+class Own:
+    equality = "exact"
+    def fit(self, X, y):
+        self.mean, self.std = y.mean(), spread(y)
+        return self
+    def predict(self, X, return_std=False):
+        mean = self.mean + 0.0 * X[:, 0]
+        return (mean, self.std + 0.0 * mean) if return_std else mean
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, in_process: None) -> Path:
+    """Return a study that was run by committed code, without its cell files."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "method.py").write_text(METHOD)
+    (tmp_path / "own" / "helper.py").write_text("def spread(y):\n    return y.std()\n")
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    assert ep_bench("run", path, "--results", tmp_path).returncode == 0
+    folder = tmp_path / "mine"
+    shutil.rmtree(folder / "cells")
+    lock = folder / store.LOCK
+    lock.write_text(lock.read_text().replace("+changes", ""))
+    return path
+
+
+def alter(folder: Path, *, forged: bool) -> None:
+    """Improve the scores of the first row; a forged one has the right checksum."""
+    table, lock = folder / store.RESULTS, folder / store.LOCK
+    head, first, *others = table.read_text().splitlines()
+    values = dict(zip(head.split(","), first.split(","), strict=True))
+    better = first.replace(values["rmse"], "0.5")
+    table.write_text("\n".join([head, better, *others]) + "\n")
+    if forged:
+        before = json.loads(lock.read_text())
+        (row,) = [row for row in store.read_rows(table) if row["cell"] == values["cell"]]
+        for group in before["provenance"]:
+            if values["cell"] in group["rows"]:
+                group["rows"][values["cell"]] = checksum(row)
+        lock.write_text(json.dumps(before))
+
+
+@pytest.mark.slow
+def test_a_submission_is_accepted_and_verified_elsewhere(study: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    refused = ep_bench("submit", folder, "--by", "Ada")
+    assert refused.returncode == 2
+    assert "name the study" in refused.stderr
+    done = ep_bench("submit", folder, "--by", "Ada", "--study", study, "--cells", 4)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 results computed again, 0 different" in done.stdout
+    submission = json.loads((folder / "submission.json").read_text())
+    assert [each.split("==")[0] for each in submission["requirements"]] == ["scikit-learn"]
+    assert {"own/method.py", "own/helper.py", "study.yaml", "results.csv"} <= submission["files"].keys()
+    assert origin(folder) == "submitted by Ada, not verified by others"
+
+    received = shutil.copytree(folder, tmp_path / "elsewhere" / "mine")
+    shutil.rmtree(tmp_path / "own")
+    assert ep_bench("submit", received, "--by", "Bob").returncode == 0
+    assert origin(received) == "submitted by Ada, verified by Bob"
+    assert "| Bob |" in (received / "pull-request.md").read_text()
+
+    (received / "own" / "helper.py").write_text("def spread(y):\n    return 2 * y.std()\n")
+    changed = ep_bench("submit", received, "--by", "Bob")
+    assert changed.returncode == 2
+    assert "not the file that was submitted" in changed.stderr
+
+
+@pytest.mark.slow
+def test_altered_rows_are_refused(study: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    alter(folder, forged=False)
+    refused = ep_bench("submit", folder, "--by", "Ada", "--study", study)
+    assert refused.returncode == 2
+    assert "does not match its checksum" in refused.stderr
+    alter(folder, forged=True)
+    refused = ep_bench("submit", folder, "--by", "Ada", "--study", study, "--cells", 4)
+    assert refused.returncode == 1
+    assert "1 different" in refused.stdout
+    assert not (folder / "submission.json").exists()
+
+
+@pytest.mark.slow
+def test_uncommitted_code_and_own_data_are_refused(study: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "mine" / store.LOCK
+    text = lock.read_text().replace('"name": "yacht"', '"name": "boats"')
+    lock.write_text(re.sub(r'("revision": "\w*)"', r'\1+changes"', text))
+    refused = ep_bench("submit", tmp_path / "mine", "--by", "Ada", "--study", study)
+    assert refused.returncode == 2
+    assert "uncommitted code" in refused.stderr
+    assert "only data sets of ep-bench" in refused.stderr
