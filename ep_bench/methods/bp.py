@@ -26,11 +26,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ep_bench.models import mlp, momentum
-from ep_bench.numerics.minibatch import hold_out, run_epochs
+from ep_bench.numerics.minibatch import hold_out
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
@@ -113,14 +112,8 @@ def _descend(
 ) -> tuple[Array, dict[str, list[float]]]:
     """Return weights (P,) fitted to X (n, d), y (n,), and the trace."""
     net = momentum.start(layers, mlp.initial_weights(layers, rng))
-    decay = config.weight_decay / len(y)
-
-    def run_epoch(epoch: int, order: NDArray[np.int64]) -> float:
-        decrease = epoch / config.epochs if config.schedule == "linear" else 0.0
-        rate = config.learning_rate * (1.0 - decrease)
-        return float(momentum.run_epoch(X, y, order, net, rate, config.momentum, decay))
-
-    trace = run_epochs(range(config.epochs), run_epoch, net.w, len(y), rng)
+    rates = momentum.step_sizes(config.learning_rate, config.epochs, decreasing=config.schedule == "linear")
+    trace = momentum.descend(net, X, y, rates, config.momentum, config.weight_decay / len(y), rng)
     w = momentum.weights(net, config.momentum)
     mlp.refuse_divergence(w, layers, X, y)
     return w, trace

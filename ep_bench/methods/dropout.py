@@ -26,15 +26,14 @@ Deviation: 1,000 passes, where the program has 10,000.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
-from scipy.special import logsumexp
 
 from ep_bench.models import mlp
+from ep_bench.models.held_out_noise import most_likely_precision
 from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import AdamMoments, adam_step, moments
 from ep_bench.numerics.copying import copy_rows
@@ -44,7 +43,6 @@ from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
-LOG_TAU = (-5.0, 15.0)  # range of the search for log tau
 PAPER_EPOCHS, STORED_EPOCHS = 400, 4000  # of the paper, and of the results that are stored with the authors' program
 
 
@@ -132,20 +130,12 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 def _validation_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
     """Return the precision that maximises the mean log predictive density of validation data points."""
-    from scipy.optimize import minimize_scalar
-
     if len(y) == 1:
         return 1.0  # there are no validation data; 1 is the precision of a standardised target
     fitted, validation = hold_out(len(y), config.validation_fraction, rng)
     weights, _ = _descend(X[fitted], y[fitted], layers, config, 1.0, rng)
     networks = _masked_networks(State(layers, weights, config.rate, 1.0, config.passes), rng)
-    squares = (y[validation] - mlp.evaluate(X[validation], networks, layers)) ** 2
-
-    def negative_log_density(log_tau: float) -> float:
-        densities = logsumexp(-0.5 * math.exp(log_tau) * squares, axis=0)
-        return -float(np.mean(densities)) - 0.5 * log_tau
-
-    return math.exp(minimize_scalar(negative_log_density, bounds=LOG_TAU, method="bounded").x)
+    return most_likely_precision((y[validation] - mlp.evaluate(X[validation], networks, layers)) ** 2)
 
 
 def _descend(

@@ -14,6 +14,7 @@ of the output by the inputs of the hidden units.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from ep_bench.models.mlp import row_step_size
 from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.minibatch import Trace, run_epochs
 from ep_bench.numerics.simd.vector import WIDTH, aligned, load, padded, repeat, select_above, spread, store, total
 
 Array = NDArray[np.float64]
@@ -57,6 +59,29 @@ def start(layers: Any, weights: Array) -> Descent:
         Z[[first + rows - 1, units + first + rows - 1]] = 1.0
     arrays = (w, aligned(offset), Z, aligned(units), np.zeros(2))
     return Descent(np.array(table, dtype=np.int64), np.concatenate(places), *arrays)
+
+
+def step_sizes(first: float, epochs: int, *, decreasing: bool = True) -> list[float]:
+    """Return one step size per epoch, decreasing linearly to 0 after the last, or constant."""
+    return [first * (1.0 - (epoch / epochs if decreasing else 0.0)) for epoch in range(epochs)]
+
+
+def descend(
+    net: Descent,
+    X: Array,
+    y: Array,
+    rates: Sequence[float],
+    momentum: float,
+    decay: float,
+    rng: np.random.Generator,
+    monitor: Callable[[], dict[str, float]] = dict,
+) -> Trace:
+    """Train on X (N, d), y (N,) for one epoch per step size, in random orders; return the trace of ``run_epochs``."""
+
+    def visit(epoch: int, order: Indices) -> float:
+        return float(run_epoch(X, y, order, net, rates[epoch], momentum, decay))
+
+    return run_epochs(range(len(rates)), visit, net.w, len(y), rng, monitor)
 
 
 def weights(net: Descent, momentum: float) -> Array:

@@ -17,10 +17,10 @@ EXTERNAL, CONTROLS = "external", "controls"
 # Colour and methods of each family. All colours have a contrast of about 3 or more on white and on dark backgrounds.
 _FAMILIES = {
     "EP": ("#0072B2", "pbp bb_alpha ep_nn"),
-    "variational": ("#D55E00", "vi vi_graves"),
+    "variational": ("#D55E00", "vi vi_graves vbll"),
     "sampling": ("#009E73", "hmc sgld"),
     "Laplace": ("#C75B9B", "laplace"),
-    "ensembles, point": ("#A87B00", "ensemble bp dropout"),
+    "ensembles, point": ("#A87B00", "ensemble bp dropout neural_linear mve swag"),
     "GP": ("#2B9FD0", "gp sgp gp_t"),
     "deep GP": ("#7B61C9", "dgp_ep"),
     EXTERNAL: ("#000000", ""),

@@ -11,12 +11,15 @@ from ep_bench.types import Rows
 from tests.methods.support import cell_row
 
 NETWORKS = {
-    name: {"hidden": (4,), "epochs": 5} for name in ("bp", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha")
+    name: {"hidden": (4,), "epochs": 5}
+    for name in ("bp", "neural_linear", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha")
 }
 EPOCH, FINITE = r"epoch 1: .* finite", "finite"
 METHODS = [
     *((name, options, EPOCH) for name, options in NETWORKS.items()),
     *(("sgld", {"hidden": (4,), "epochs": 5, "preconditioner": one}, EPOCH) for one in ("none", "rmsprop")),
+    ("swag", {"hidden": (4,), "epochs": 2, "swag_epochs": 2, "rank": 2}, EPOCH),
+    *((name, {"hidden": (4,), "epochs": 5}, FINITE) for name in ("mve", "vbll")),
     ("pbp", {"hidden": (4,)}, "epoch 1"), ("gp", {}, FINITE), ("sgp", {"inducing": 5}, FINITE),
     *(("laplace", {"hidden": hidden, "starts": 0}, FINITE) for hidden in ((), (4,))),
 ]  # fmt: skip
@@ -80,6 +83,7 @@ class TestFiniteDivergence:
             ("dropout", 100.0, "diverged: mean squared residual"),
             ("ensemble", 100.0, "diverged: mean squared residual"),
             ("bp", 1e4, "not finite"),  # its steps are shortened, so only the weight decay diverges
+            ("neural_linear", 1e4, "not finite"),
             ("vi_graves", 10.0, "not finite"),
         ],
     )
