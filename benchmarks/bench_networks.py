@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ep_bench.methods import bb_alpha, vi
+from ep_bench.methods import bb_alpha
 from ep_bench.methods.bb_alpha.training import train_epoch
-from ep_bench.methods.vi.empirical_prior import prior_groups
 from ep_bench.methods.vi.training import weights_epoch
-from ep_bench.models import meanfield, mlp
+from ep_bench.models import meanfield, mlp, variational_bound
+from ep_bench.models.empirical_prior import prior_groups
 from ep_bench.numerics.adam import moments
 from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
@@ -47,7 +47,7 @@ class StepProblem:
         self.theta = np.full(2 * self.size + 1, -3.0)
         self.theta[: self.size] = mlp.initial_weights(self.layers, rng)
         self.theta[-1] = 0.0
-        package = vi.bound if self.method == "vi" else bb_alpha.energy
+        package = variational_bound if self.method == "vi" else bb_alpha.energy
         sizes = (self.samples, BATCH, self.size, self.hidden, self.hidden)
         self.work = package.workspace(*sizes)
         self.gradient, self.steps, self.words = np.empty_like(self.theta), moments(len(self.theta)), stream(rng)
@@ -67,7 +67,7 @@ class StepProblem:
         if self.method == "vi":
             work.std[:] = np.exp(self.theta[self.size : -1])
             meanfield.scale_noise(weights, work.std, work.noise, work.W)
-            value = vi.bound.bound(self.theta, X, y, self.layers, self.n, self.prior, work, self.gradient)
+            value = variational_bound.bound(self.theta, X, y, self.layers, self.n, self.prior, work, self.gradient)
         else:
             bb_alpha.energy.fill_factor(self.theta, 1.0, work, self.n)
             meanfield.scale_noise(weights, work.vectors[0], work.noise, work.W)

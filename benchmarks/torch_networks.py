@@ -2,7 +2,7 @@
 
 All weights are one parameter vector, and all samples are one batched product. Autograd computes the gradient, and Adam
 is PyTorch's fused one. With ``compiled``, the objective is also compiled by torch.compile. The parameters
-theta = (m, rho, log sigma2) and the objectives are those of ``ep_bench.methods.vi.bound`` and
+theta = (m, rho, log sigma2) and the objectives are those of ``ep_bench.models.variational_bound`` and
 ``ep_bench.methods.bb_alpha.energy``.
 """
 

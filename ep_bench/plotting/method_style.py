@@ -16,7 +16,7 @@ MARKERS = "osD^vP"
 EXTERNAL, CONTROLS = "external", "controls"
 # Colour and methods of each family. All colours have a contrast of about 3 or more on white and on dark backgrounds.
 _FAMILIES = {
-    "EP": ("#0072B2", "pbp bb_alpha ep_nn"),
+    "EP": ("#0072B2", "pbp bb_alpha ep_nn tagi"),
     "variational": ("#D55E00", "vi vi_graves vbll"),
     "sampling": ("#009E73", "hmc sgld"),
     "Laplace": ("#C75B9B", "laplace"),

@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from ep_bench import Estimator, data
 from ep_bench.methods import bb_alpha
 from ep_bench.methods.bb_alpha.energy import energy, fill_factor, workspace
-from ep_bench.methods.vi import bound as vi_bound
 from ep_bench.models import meanfield, mlp
+from ep_bench.models import variational_bound as vi_bound
 from ep_bench.models.meanfield import draw_weights
 from ep_bench.numerics.normal_rng import stream
 from tests.methods.support import rows

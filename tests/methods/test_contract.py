@@ -97,6 +97,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "laplace": [{"hessian": form, "hidden": (8,)} for form in ("diag", "full", "kron", "last")],
     "sgld": [{"preconditioner": name, "epochs": 3} for name in ("none", "rmsprop")],
     "sgp": [{"approximation": name, "inducing": 13, "steps": 60} for name in ("fitc", "vfe")],
+    "tagi": [{"noise": "homoscedastic"}, {"noise": "heteroscedastic", "hidden": (11, 7)}],
     "vi": [
         {}, {"local_reparameterization": True}, {"prior": "empirical"},
         {"noise": "heteroscedastic", "prior": "empirical"},

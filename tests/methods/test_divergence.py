@@ -21,6 +21,7 @@ METHODS = [
     ("swag", {"hidden": (4,), "epochs": 2, "swag_epochs": 2, "rank": 2}, EPOCH),
     *((name, {"hidden": (4,), "epochs": 5}, FINITE) for name in ("mve", "vbll")),
     ("pbp", {"hidden": (4,)}, "epoch 1"), ("gp", {}, FINITE), ("sgp", {"inducing": 5}, FINITE),
+    ("tagi", {"hidden": (4,), "noise_deviation": 0.3}, FINITE),
     *(("laplace", {"hidden": hidden, "starts": 0}, FINITE) for hidden in ((), (4,))),
 ]  # fmt: skip
 

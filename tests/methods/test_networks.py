@@ -20,7 +20,7 @@ PLAIN = ("neural_linear", "mve", "vbll", "dropout", "ensemble", "bb_alpha")
 BATCHES = [*((name, {}) for name in PLAIN), *(("vi", form) for form in VI), ("swag", {"swag_epochs": 2, "rank": 2})]
 BATCHES += [("sgld", {"preconditioner": name}) for name in ("none", "rmsprop")]
 LEARNING = [
-    *((name, {}) for name in ("bp", "neural_linear", "swag", "mve", "vbll", "pbp", "vi_graves")),
+    *((name, {}) for name in ("bp", "neural_linear", "swag", "mve", "vbll", "pbp", "tagi", "vi_graves")),
     ("dropout", {"rate": 0.01, "epochs": 200, "passes": 200}),
     *(("bb_alpha", {"alpha": alpha, "epochs": 300, "samples": 10, "learning_rate": 0.01}) for alpha in (0.0, 0.5, 1.0)),
     *(("sgld", {"epochs": 800, **one}) for one in ({}, {"preconditioner": "rmsprop"}, {"hidden": (20, 20)})),

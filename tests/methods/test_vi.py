@@ -8,9 +8,9 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from ep_bench.methods import vi
-from ep_bench.methods.vi import bound as weights_form
 from ep_bench.methods.vi import local_reparameterisation as local_form
 from ep_bench.models import mlp
+from ep_bench.models import variational_bound as weights_form
 from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
 from tests.methods.support import rows

@@ -7,10 +7,10 @@ import pytest
 from scipy import optimize, stats
 
 from ep_bench.methods import vi
-from ep_bench.methods.vi import bound as weights_form
 from ep_bench.methods.vi import heteroscedastic
-from ep_bench.methods.vi.empirical_prior import MODE, SHAPE, best_prior, prior_groups
 from ep_bench.models import mlp
+from ep_bench.models import variational_bound as weights_form
+from ep_bench.models.empirical_prior import MODE, SHAPE, best_prior, prior_groups
 from ep_bench.models.meanfield import divergence
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain

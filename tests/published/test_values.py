@@ -51,6 +51,7 @@ CHECKSUMS = {  # sha256 of every file of tables/, in the order of their rows
     "seed_tables.csv": "1a9640bf908028cc3b6a2e21f02a07130fc1ee955dd46684703c0f9f9127f014",
     "later_tables.csv": "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5",
     "measured_tables.csv": "7582b1580a2f1439eca01ecb38df7ec939ded44cbef9f0e5b1e5f5a2c5298b85",
+    "tagi_tables.csv": "a3b09745fdf40c85bcd9a394418c3b8cada647ce4aff0bd0f41af999afe90ba5",
 }
 
 

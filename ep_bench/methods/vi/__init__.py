@@ -12,9 +12,9 @@ Options beyond the paper:
 - ``prior: empirical`` has prior variances that maximise the bound at each step, with the inverse-gamma prior of Wu et
   al. (2019). Version 1 of the method had no inverse-gamma prior, and the prior variances could fall to 0.
 
-Modules: ``bound`` has the bound of a minibatch, its gradient and the table of symbols; ``local_reparameterisation`` the
-same by local reparameterisation, and ``heteroscedastic`` with a noise head; ``empirical_prior`` the prior variances;
-``training`` the compiled epochs.
+Modules: ``models.variational_bound`` has the bound of a minibatch, its gradient and the table of symbols;
+``local_reparameterisation`` the same by local reparameterisation, and ``heteroscedastic`` with a noise head;
+``models.empirical_prior`` the prior variances; ``training`` the compiled epochs.
 
 Deviation: the paper does not state optimiser, number of steps or starting point. This implementation uses Adam, with a
 step size that falls to 0 over the second half of the epochs. Initial means are N(0, 2 / n_in) (output: N(0, 1 / n_in)),
@@ -30,10 +30,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.vi import bound, heteroscedastic, local_reparameterisation
-from ep_bench.methods.vi.empirical_prior import prior_groups
+from ep_bench.methods.vi import heteroscedastic, local_reparameterisation
 from ep_bench.methods.vi.training import local_epoch, weights_epoch
-from ep_bench.models import meanfield, mlp
+from ep_bench.models import meanfield, mlp, variational_bound
+from ep_bench.models.empirical_prior import prior_groups
 from ep_bench.numerics.adam import moments
 from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.normal_rng import stream
@@ -216,7 +216,7 @@ def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> 
             local_reparameterisation.workspace(copies, size, units + 1, widest, int(layers[0, 1])),
             config.samples,
         )
-    work = bound.workspace(config.samples, batch_size, size, units, widest, head)
+    work = variational_bound.workspace(config.samples, batch_size, size, units, widest, head)
     return weights_epoch, work, True if head else None
 
 

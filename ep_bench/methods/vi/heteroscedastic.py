@@ -3,7 +3,7 @@
 The log noise variance at data point b is log sigma2 + h_b. The noise head has its own weights from the last hidden
 units and its own constant: H weights, after the P weights of the network. With the weights of the output layer replaced
 by those of the head, h is the output of a second network with P weights. Both networks therefore use the same kernels.
-Symbols and arguments are those of ``bound``.
+Symbols and arguments are those of ``models.variational_bound``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.vi.bound import BoundWorkspace, add_divergence
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
 from ep_bench.models.mlp import backward, forward
+from ep_bench.models.variational_bound import BoundWorkspace, add_divergence
 from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array

@@ -6,7 +6,7 @@ independent between data points and units. Each data point of a batch gets its o
     a = z M + b + sqrt(delta) e,   delta = z^2 S + s_b^2,   S = s^2
 
 The K samples are K copies of the data points of the batch. The output layer is drawn in the same way. Symbols and
-arguments are those of ``bound``.
+arguments are those of ``models.variational_bound``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.vi.bound import add_divergence
 from ep_bench.models.meanfield import divergence
+from ep_bench.models.variational_bound import add_divergence
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.normal_rng import fill_normals
 

@@ -4,9 +4,9 @@ Each kernel takes all steps of an epoch, so that the loop over minibatches is co
 epochs is ``numerics.minibatch.run_epochs``.
 
 Arguments: X (n, d) and y (n,); ``order`` (n,) indices; ``batch`` the size of a minibatch; ``theta`` and ``gradient``
-(2 P + 1,), ``layers``, ``work``, ``words`` and ``prior_variance`` (P,) as in ``bound``; ``empirical`` sets the prior
-variances of ``groups`` by empirical Bayes; ``learn_noise`` False fixes the noise variance; ``rate`` the step size of
-Adam. With a noise head (``heteroscedastic``), P includes its weights.
+(2 P + 1,), ``layers``, ``work``, ``words`` and ``prior_variance`` (P,) as in ``models.variational_bound``;
+``empirical`` sets the prior variances of ``groups`` by empirical Bayes; ``learn_noise`` False fixes the noise variance;
+``rate`` the step size of Adam. With a noise head (``heteroscedastic``), P includes its weights.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.vi.bound import bound as weights_bound
-from ep_bench.methods.vi.bound import draw as draw_weights
-from ep_bench.methods.vi.empirical_prior import PriorGroups, best_prior
 from ep_bench.methods.vi.heteroscedastic import bound as heteroscedastic_bound
 from ep_bench.methods.vi.local_reparameterisation import bound as local_bound
 from ep_bench.methods.vi.local_reparameterisation import draw as draw_local
+from ep_bench.models.empirical_prior import PriorGroups, best_prior
+from ep_bench.models.variational_bound import bound as weights_bound
+from ep_bench.models.variational_bound import draw as draw_weights
 from ep_bench.numerics.adam import AdamMoments, adam_step
 from ep_bench.numerics.copying import copy_rows, copy_vector
 from ep_bench.numerics.jit import jit
