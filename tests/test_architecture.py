@@ -89,7 +89,7 @@ ALLOWED = {
         "plotting",
     },
     "plotting": {"types"},
-    "report": {"errors", "types", "results", "convergence", "published", "experiments", "plotting"},
+    "report": {"errors", "types", "resources", "results", "convergence", "published", "experiments", "plotting"},
     "cli": None,
     "__init__": None,
     "__main__": None,

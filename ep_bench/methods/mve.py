@@ -14,8 +14,9 @@ second fit uses all training points (``models.early_stopping``). ``ensemble`` tr
 likelihood; ``vi`` with ``noise: heteroscedastic`` has a second output for the logarithm of the variance.
 
 Deviation: minibatches have 32 data points, where the program has 256.
-Deviation: the step size is 0.003 by default. The program searches six from 0.0001 to 0.007; ``tune``
-searches this range.
+Deviation: the program searches six step sizes from 0.0001 to 0.007. Here it is 0.007 unless ``tune`` searches it: with
+0.003, the mean log density of validation points was lower (20 % of the training points of splits 0 and 1 of boston,
+energy, wine and yacht, not used by the fit).
 Deviation: s_min is 1e-6 as in ``ensemble``; the program has 1e-8, and 100 as an upper limit of the variance.
 """
 
@@ -42,6 +43,7 @@ class Config(EarlyStoppingConfig):
     """Options of the network."""
 
     hidden: tuple[PositiveInt, ...] = Field((50,), description="units per hidden layer; the paper: 50")
+    learning_rate: PositiveFloat = Field(7e-3, description="step size of Adam; the program: searched; ours")
     beta: float = Field(0.5, ge=0.0, le=1.0, description="exponent of the weights; the paper: 0.5; 0 is the likelihood")
     minimum_variance: PositiveFloat = Field(
         1e-6, description="lower limit of the variance, squared units of the standardised target; as ensemble"
@@ -131,7 +133,7 @@ METHOD = Method(
     warmup={"epochs": 1},
     validated=lambda config: "" if config.epochs else "epochs",
     space={
-        "learning_rate": {"log": [1e-4, 7e-3]},
+        "learning_rate": {"log": [3e-4, 3e-2]},
         "beta": {"choice": [0.0, 0.5, 1.0]},
     },
 )

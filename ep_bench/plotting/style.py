@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -71,15 +72,22 @@ def towards_better(label: str, better: str) -> str:
     return ARROWS[better].format(label)
 
 
-def write_picture(picture: Picture, folder: Path, *, pdf: bool = False) -> list[Path]:
-    """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""
+def with_source(svg: str, source: str) -> str:
+    """Return an SVG text that states its source in its metadata, and under the pointer."""
+    text = escape(source)
+    svg = svg.replace("</cc:Work>", f" <dc:source>{text}</dc:source>\n   </cc:Work>", 1)
+    return re.sub(r"<svg [^>]*>", lambda found: f"{found[0]}\n <title>{text}</title>", svg, count=1)
+
+
+def write_picture(picture: Picture, folder: Path, *, pdf: bool = False, source: str = "") -> list[Path]:
+    """Write ``<name>.svg`` and, on request, ``<name>.pdf``, with their source as metadata; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{picture.name}.svg"]
-    paths[0].write_text(picture.svg, encoding="utf-8")
+    paths[0].write_text(with_source(picture.svg, source) if source else picture.svg, encoding="utf-8")
     if pdf:
         paths.append(paths[0].with_suffix(".pdf"))
         with mpl.rc_context(STYLE):
-            picture.figure.savefig(paths[1], format="pdf", metadata={"CreationDate": None})
+            picture.figure.savefig(paths[1], format="pdf", metadata={"CreationDate": None, "Keywords": source or None})
     return paths
 
 

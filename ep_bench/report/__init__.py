@@ -72,20 +72,25 @@ def build(
     found = all_sections(report)
     out = out or Path(folders[0]) / "report"
     every = [part for section in found for part in section.with_parts()]
-    files = {name: text for part in every for name, text in part.files.items()}
+    source = report.merged.source
+    files = {name: _with_source(name, text, source) for part in every for name, text in part.files.items()}
     views = first_screen.views(report)
     data = page_data.CellData(report).as_dict() | {"tex": _tables_in_latex(views, files)} if views else None
-    page = render_html.page(report.title, found, views, data)
+    page = render_html.page(report.title, found, views, data, source)
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
     if rows or columns:
-        files |= table_files(ReportContext(tables).scores)
+        chosen = table_files(ReportContext(tables).scores)
+        files |= {name: _with_source(name, text, source) for name, text in chosen.items()}
     texts |= {out / "tables" / name: text for name, text in files.items()}
     for path, text in texts.items():
         store.write_atomically(path, text)
     pictures = [picture for part in every for picture in part.pictures]
-    return [*texts, *(path for picture in pictures for path in write_picture(picture, out / "figures", pdf=pdf))]
+    return [
+        *texts,
+        *(path for picture in pictures for path in write_picture(picture, out / "figures", pdf=pdf, source=source)),
+    ]
 
 
 def figures(*folders: str | Path, select: Sequence[str] = ()) -> dict[str, Figure]:
@@ -118,6 +123,12 @@ def figures(*folders: str | Path, select: Sequence[str] = ()) -> dict[str, Figur
     report = ReportContext(merge.merge([Path(folder) for folder in folders], select), all_figures=True)
     parts = [part for section in all_sections(report) for part in section.with_parts()]
     return {picture.name: picture.figure for part in parts for picture in part.pictures}
+
+
+def _with_source(name: str, text: str, source: str) -> str:
+    """Return a table in LaTeX or Markdown with its source as a comment; other files have no comments."""
+    comment = {".tex": f"% {source}\n", ".md": f"\n<!-- {source} -->\n"}.get(Path(name).suffix, "")
+    return text + comment
 
 
 def _tables_in_latex(views: Sequence[View], files: Mapping[str, str]) -> dict[str, str]:

@@ -191,8 +191,9 @@ def _number(value: float) -> float | None:
 
 
 def headlines(report: ReportContext, board: Leaderboard) -> list[str]:
-    """Return the headline of a leaderboard, and the best methods on groups of data sets and within budgets."""
-    return [text for text in (verdict(report, board), further(report, board)) if text]
+    """Return the headline of a leaderboard, the best methods on groups of data sets and within budgets, and origins."""
+    origins = (f"{method}: {origin}." for method, origin in report.merged.submissions.items())
+    return [text for text in (verdict(report, board), further(report, board), *origins) if text]
 
 
 def verdict(report: ReportContext, board: Leaderboard) -> str:

@@ -19,6 +19,7 @@ import pandas as pd
 
 from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
+from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.results import curves, store
 from ep_bench.results.selection import require_matches, restricted, selection
 from ep_bench.results.submission import origin, read_submission
@@ -94,6 +95,16 @@ class MergedStudies:
         for study, tag in zip(self.studies, self.tags, strict=True):
             for label, entry in (study.lock.get("methods") or {}).items():
                 yield self.names.get((tag, label), label), entry
+
+    @cached_property
+    def source(self) -> str:
+        """Where the numbers come from: studies, a hash of the cells with their scores, version and its date."""
+        about = read_yaml(shipped_folder("CITATION.cff").read_text(encoding="utf-8"))
+        stored = {tag: study.lock for tag, study in zip(self.tags, self.studies, strict=True)}
+        cells = store.factor_hash({tag: [lock.get("provenance"), lock.get("files")] for tag, lock in stored.items()})
+        names = ", ".join(self.tags[:NAMED]) + (f" and {len(self.tags) - NAMED} more" if len(self.tags) > NAMED else "")
+        date = about.get("date-released", "not released")
+        return f"{names}; cells {cells[:12]}; ep-bench {about['version']} ({date})"
 
     @cached_property
     def submissions(self) -> dict[str, str]:

@@ -27,7 +27,11 @@ _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, no
 
 
 def page(
-    title: str, sections: Sequence[Section], views: Sequence[View] = (), data: Mapping[str, Any] | None = None
+    title: str,
+    sections: Sequence[Section],
+    views: Sequence[View] = (),
+    data: Mapping[str, Any] | None = None,
+    source: str = "",
 ) -> str:
     """Return the page of a report.
 
@@ -35,6 +39,7 @@ def page(
     ----------
     views : views of the first section; without any, all sections are shown as they are
     data : content of ``page_data`` and LaTeX tables by score, for the page's script
+    source : studies, hash of the cells and version, which tables and figures show under the pointer
     """
     folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
@@ -54,6 +59,7 @@ def page(
     cells = {**(data or {}), "views": parts} if views else None
     return template.render(
         title=title,
+        source=source,
         sections=sections,
         folded={section.id: section.summary or _contents(section) for section in sections[OPEN:]},
         views=views,

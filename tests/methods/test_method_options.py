@@ -90,6 +90,7 @@ CONFLICTS: list[tuple[str, dict[str, Any], str]] = [
     ("hmc", {"prior": "ard", "prior_scales": "layer"}, "prior_scales: layer takes prior: gaussian"),
     ("sgld", {"preconditioner": "rmsprop", "burn_in": 0.0}, "burn_in must be above 0"),
     ("sgp", {"search": "many", "minibatch": True}, "set minibatch: false"),
+    ("swag", {"swag_epochs": 19}, "rank must be at most swag_epochs, 19"),
     ("sgp", {"noise_floor": 1e-4, "noise_variance": 1e-6}, FLOOR),
     ("sgp", {"noise_floor": 1e-4, "optimize": False}, FLOOR),
     ("sgp", {"noise_floor": 1e-12}, "noise_floor must be at least 1e-08"),

@@ -147,6 +147,18 @@ def test_two_runs_share_the_cells(study: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+def test_eight_runs_share_the_cells_as_in_an_array_of_jobs(study: Path) -> None:
+    write_method(study, "True")
+    study.write_text(STUDY.replace("[yacht]", "[yacht, {name: yacht, label: half, train_points: 100}]") % 20)
+    outputs = [(each.communicate(timeout=300)[0], each.returncode) for each in [start(study) for _ in range(8)]]
+    assert [code for _, code in outputs] == [0] * 8, outputs
+    assert len({row["cell"] for row in store.read_intact(study.parent / "results" / "shared").rows}) == 40
+    assert len(computed(study)) == len(set(computed(study))) == 40
+    assert sum(int(text.split(" cells run")[0].split()[-1]) for text, _ in outputs) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_computes_the_cells_that_a_killed_run_left(study: Path) -> None:
     write_method(study, FOR_GO)
     folder = study.parent / "results" / "shared"

@@ -11,6 +11,15 @@ function enhanceTables(root) {
   });
 }
 
+/** Show the source of a figure or table under the pointer, also of one that a script has made. */
+function showSource() {
+  const source = document.querySelector("meta[name=source]")?.content ?? "";
+  document.addEventListener("pointerover", (event) => {
+    const shown = event.target.closest?.("figure, table");
+    if (shown && !shown.title) shown.title = source;
+  });
+}
+
 function enhanceFigures() {
   document.querySelectorAll("figure[id] img").forEach((image) => {
     const figure = image.closest("figure");
@@ -71,6 +80,7 @@ function revealTarget() {
 
 document.querySelectorAll("main > section").forEach((section) => { if (!section.querySelector("#view")) enhanceTables(section); });
 enhanceFigures();
+showSource();
 unpackFigures().then(revealTarget);
 window.addEventListener("hashchange", revealTarget);
 revealTarget();

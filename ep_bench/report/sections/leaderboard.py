@@ -234,9 +234,7 @@ def sections(report: ReportContext) -> list[Section]:
     board = boards[0]
     pictures = [loss_and_time(board, report.styles)] if inline_charts.points(board) else []
     shown = board_table(board, report.table_of(board.score))
-    origins = [f"{method}: {origin}." for method, origin in report.merged.submissions.items()]
-    lines = [*headlines(report, board), *origins]
-    return [Section("leaderboard", "Leaderboard", lines, pictures, [shown], tables_first=True)]
+    return [Section("leaderboard", "Leaderboard", headlines(report, board), pictures, [shown], tables_first=True)]
 
 
 def loss_and_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
