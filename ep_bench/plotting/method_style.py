@@ -17,7 +17,7 @@ EXTERNAL, CONTROLS = "external", "controls"
 # Colour and methods of each family. All colours have a contrast of about 3 or more on white and on dark backgrounds.
 _FAMILIES = {
     "EP": ("#0072B2", "pbp bb_alpha ep_nn tagi"),
-    "variational": ("#D55E00", "vi vi_graves vbll"),
+    "variational": ("#D55E00", "vi vi_graves vbll dvi ivon"),
     "sampling": ("#009E73", "hmc sgld"),
     "Laplace": ("#C75B9B", "laplace"),
     "ensembles, point": ("#A87B00", "ensemble bp dropout neural_linear mve swag"),

@@ -93,6 +93,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"hidden": (), "inducing": 37, "steps": 30}, {"hidden": (2,), "inducing": 66, "steps": 30}, {"hidden": (2, 2)},
         {"prediction": "sampling", "samples": 5},
     ],
+    "dvi": [{"hidden": (11, 7)}, {"noise": "homoscedastic"}],
     "gp": [{"steps": 100}, {"steps": 100, "kernel": {"product": ["nn", "linear"]}}],
     "laplace": [{"hessian": form, "hidden": (8,)} for form in ("diag", "full", "kron", "last")],
     "sgld": [{"preconditioner": name, "epochs": 3} for name in ("none", "rmsprop")],

@@ -12,7 +12,7 @@ from tests.methods.support import cell_row
 
 NETWORKS = {
     name: {"hidden": (4,), "epochs": 5}
-    for name in ("bp", "neural_linear", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha")
+    for name in ("bp", "neural_linear", "vi_graves", "vi", "dvi", "ivon", "dropout", "ensemble", "bb_alpha")
 }
 EPOCH, FINITE = r"epoch 1: .* finite", "finite"
 METHODS = [

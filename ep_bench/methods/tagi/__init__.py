@@ -197,7 +197,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     fits = 1.0
     if config.noise == "homoscedastic" and config.noise_deviation is None:
         fits += len(NOISE) * (1.0 - config.validation_fraction)
-    return fits * config.epochs * n * (1e-9 * weights + 0.2e-6)
+    return fits * config.epochs * n * (3e-9 * weights + 0.5e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
