@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from ep_bench.experiments import SUMMARY
 from ep_bench.report.sections import seeds
 
 from .forms import Entry, scores, table
-from .stored import FIGURES, merged, methods_of, stored_study
+from .stored import FIGURES, RESULTS, merged, methods_of, stored_study
 
 
 def noise_priors() -> list[str]:
@@ -27,6 +28,18 @@ def schedules() -> list[str]:
     """Return the errors of backpropagation with decreasing and with constant steps, and the printed ones."""
     entries = [Entry("bp-schedule", name) for name in methods_of("bp-schedule")]
     return scores("rmse", entries, ("hernandez-lobato2015", "BP"))
+
+
+def passes() -> list[str]:
+    """Return scores of PBP, of PBP without two of its parts, and the error of the Gaussian in log Z, by passes."""
+    rows, body = pd.read_csv(RESULTS / "pbp-passes" / SUMMARY), []
+    for names, part in rows.groupby(["dataset", "method"], sort=False):
+        own = part.set_index("passes")
+        numbers = [f"{own.loc[40, name]:.3g}" for name in ("rmse", "ll", "function_std")]
+        errors = [f"{own.loc[count, 'log_z_error']:.1g}" for count in (0, 1, 40)]
+        body.append([*map(str, names), *numbers, f"{own.loc[400, 'function_std']:.3g}", *errors])
+    head = ["RMSE", "LL", "SD of f", "SD, 400 passes", "Error, no pass", "1 pass", "40 passes"]
+    return table(["Data set", "Method", *head], body)
 
 
 def seed_spread(folder: str) -> list[str]:
@@ -107,6 +120,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "noise-priors": noise_priors,
     "seed-spread": partial(seed_spread, "seed-spread"),
     "bp-schedule": schedules,
+    "pbp-passes": passes,
     "dgp-alpha": partial(alphas, "dgp-alpha.csv"),
     "dgp-alpha-hidden": partial(alphas, "dgp-alpha-hidden.csv"),
     "dgp-thirty": thirty_points,
