@@ -24,7 +24,7 @@ LEARNING = [
     ("dropout", {"rate": 0.01, "epochs": 200, "passes": 200}),
     *(("bb_alpha", {"alpha": alpha, "epochs": 300, "samples": 10, "learning_rate": 0.01}) for alpha in (0.0, 0.5, 1.0)),
     *(("sgld", {"epochs": 800, **one}) for one in ({}, {"preconditioner": "rmsprop"}, {"hidden": (20, 20)})),
-    ("vi", {"epochs": 300}), ("dvi", {"epochs": 300}), ("ivon", {"epochs": 300}),
+    ("vi", {"epochs": 300}), ("dvi", {"epochs": 300}), ("ivon", {"epochs": 300, "learning_rate": 0.03}),
 ]  # fmt: skip
 LEARNING += [pytest.param("vi", {"epochs": 300, **form}, marks=pytest.mark.exhaustive) for form in VI[1:]]
 

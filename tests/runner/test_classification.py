@@ -108,7 +108,7 @@ def refused(tmp_path: Path, *entries: str, **more: Any) -> str:
 
 def test_a_method_of_the_other_task_is_refused(tmp_path: Path) -> None:
     text = refused(tmp_path, "pbp", LOGISTIC)
-    words = "pbp supports regression only; data sets for classification: mine; allowed: dgp_ep, discriminant"
+    words = "pbp supports regression only; data sets for classification: mine; allowed: dgp_ep, ep_nn, discriminant"
     assert f"study.yaml:5: methods: {words}" in text
     assert "logistic" not in text
     assert "sklearn.linear_model:LogisticRegression" in text

@@ -398,7 +398,7 @@ def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: P
     for line in (6, 7):
         assert f"s.yaml:{line}: options.methods[{line - 6}]" in refused.stderr
     assert refused.stderr.count("did you mean 'acquisition'?") == 2
-    assert "allowed: acquisition, epochs, hidden, label, use" in refused.stderr
+    assert "allowed: acquisition, epochs, hidden, label, noise_variance, prior_variance, use" in refused.stderr
 
 
 def test_the_study_is_that_of_the_paper() -> None:

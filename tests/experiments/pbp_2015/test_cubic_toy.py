@@ -94,7 +94,7 @@ def test_the_standard_deviation_of_known_noise_is_in_the_unit_of_the_target(know
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"use": "pbp", "noise_deviation": 3}, "pbp has no option noise_variance"),
+        ({"use": "bp", "noise_deviation": 3}, "bp has no option noise_variance"),
         ({"use": "known_noise", "noise_deviation": 3, "noise_variance": 0.1}, "give one of them"),
         ({"use": "known_noise", "noise_deviation": 0}, "must be a positive number or null"),
     ],
