@@ -120,7 +120,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 METHOD = Method(
     name="mve",
-    equality="stable",
+    equality="optimised",
     version=1,
     title="Mean-variance estimation",
     paper="Seitzer et al. (2022), after Nix and Weigend (1994)",

@@ -184,7 +184,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 METHOD = Method(
     name="vbll",
-    equality="stable",
+    equality="optimised",
     version=1,
     title="Variational Bayesian last layer",
     paper="Harrison, Willes and Snoek (2024)",

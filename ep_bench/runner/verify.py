@@ -43,8 +43,9 @@ UNSTABLE = (
     ("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"), ("gp", "starts", 3),
 )  # fmt: skip
 # Methods whose fits may end in another optimum on another processor, by more than the limits below: with another
-# ``exp``, the error of LA-full on a gap of yacht moves by 2 standard deviations over the splits.
-UNCOMPARABLE = ("laplace",)
+# ``exp``, the error of LA-full on a gap of yacht moves by 2 standard deviations over the splits. Networks with a noise
+# output, or a variational last layer, stop early, at an epoch that rounding errors change.
+UNCOMPARABLE = ("laplace", "mve", "vbll")
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.

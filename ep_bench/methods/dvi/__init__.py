@@ -163,7 +163,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="dvi",
-    equality="stable",
+    equality="optimised",
     version=1,
     title="Deterministic variational inference",
     paper="Wu et al. (2019)",
