@@ -90,7 +90,7 @@ class Config(BaseModel):
     inducing: PositiveInt = Field(
         50, description="inducing inputs M per output, at most the number of distinct inputs; section 8: 50, 100"
     )
-    alpha: float = Field(0.5, ge=0, le=1, description="power of EP; 0 is the variational limit; ours; section 4: 1")
+    alpha: float | None = Field(None, ge=0, le=1, description="power of EP; default 0.5, with classes 1; section 4: 1")
     steps: PositiveInt = Field(15_000, description="steps of Adam, at most; ours; released program: 6000")
     schedule: Literal["cosine", "constant"] = Field(
         "cosine",
@@ -164,7 +164,7 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> Config:
         if self.optimizer == "sep" and self.alpha != 1.0:
-            raise ValueError(f"optimizer: sep requires alpha: 1, found {self.alpha:g}")
+            raise ValueError(f"optimizer: sep requires alpha: 1, found {self.alpha}")
         if self.optimizer == "sep" and self.propagation == "full":
             raise ValueError("optimizer: sep requires propagation: diagonal")
         if self.optimizer == "energy" and self.site_rate != SITE_RATE:
@@ -210,8 +210,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     energy of a classifier is that of the class frequencies, and with a UserWarning if rounding errors of the energy are
     large.
 
-    Raises FloatingPointError, with the step, if the energy or its gradient is not finite; this includes matrices
-    without a Cholesky factor.
+    Raises FloatingPointError, with the step, if the energy, its gradient or a Cholesky factor is not finite.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     likelihood, outputs = likelihood_of(train.classes)
@@ -219,7 +218,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     structure = Structure(
         (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
     )
-    problem = DGPProblem(structure, likelihood, len(y), config.alpha, config.propagation)
+    alpha = (1.0 if train.classes else 0.5) if config.alpha is None else config.alpha  # 0.5 can miss two classes
+    problem = DGPProblem(structure, likelihood, len(y), alpha, config.propagation)
     with threadpool_limits(1):  # optimisation amplifies rounding errors, which depend on the number of threads
         theta = _best_start(problem, config, X, y, inducing, rng)
         history = _train(problem, config, theta, X, y, rng)
@@ -266,7 +266,7 @@ def _initial(
 ) -> Array:
     """Return the initial parameters (P,). Classifiers start from random factors."""
     if _from_sparse(config, problem.likelihood):
-        return fitc_start.start(problem.structure, X, y, inducing, config.alpha, rng)
+        return fitc_start.start(problem.structure, X, y, inducing, problem.alpha, rng)
     return initialisation.start(problem.structure, X, inducing, rng)
 
 
