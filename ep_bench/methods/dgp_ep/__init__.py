@@ -29,9 +29,10 @@ sizes are 0.005 from random factors, as in the program (text: 0.001), and 0.002 
 energy of training data. Unlike the program, this implementation standardises inputs, computes the initial lengthscale
 as the median distance of at most 2,000 data points, and runs k-means on 100 data points per centre. K^-1 is never
 formed (``factor``), and the jitter of 1e-6 is not a function of the parameters. The energy is that of power EP, with
-``alpha: 1`` the paper's and at 0 the variational one. The default of 0.5 was chosen on validation points. With
-``optimizer: sep`` a factor may have negative precision, as in EP, and hyperparameters change after every minibatch, not
-after the factors have converged (appendix C).
+``alpha: 1`` the paper's and at 0 the variational one. The default of 0.5 was chosen on validation points of regression;
+classifiers have 1, because from their random start 0.5 can end at the class frequencies. With ``optimizer: sep`` a
+factor may have negative precision, as in EP, and hyperparameters change after every minibatch, not after the factors
+have converged (appendix C).
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     structure = Structure(
         (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
     )
-    alpha = (1.0 if train.classes else 0.5) if config.alpha is None else config.alpha  # 0.5 can miss two classes
+    alpha = (1.0 if train.classes else 0.5) if config.alpha is None else config.alpha
     problem = DGPProblem(structure, likelihood, len(y), alpha, config.propagation)
     with threadpool_limits(1):  # optimisation amplifies rounding errors, which depend on the number of threads
         theta = _best_start(problem, config, X, y, inducing, rng)
