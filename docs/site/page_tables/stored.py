@@ -25,10 +25,6 @@ RESULTS = ROOT / "results"
 FIGURES = DOCS / "figures"
 # Settings that differ from those of the printed numbers, and copies. They do not count in comparisons.
 OMITTED = (
-    "breadth",
-    "small-n",
-    "gap-public",
-    "tails",
     "pbp-plain",
     "bp-schedule",
     "dgp-cosine",
