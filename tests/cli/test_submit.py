@@ -87,6 +87,8 @@ def test_a_submission_is_accepted_and_verified_elsewhere(study: Path, tmp_path: 
     assert ep_bench("submit", received, "--by", "Bob").returncode == 0
     assert origin(received) == "submitted by Ada, verified by Bob"
     assert "| Bob |" in (received / "pull-request.md").read_text()
+    assert ep_bench("report", received, "--out", tmp_path / "report").returncode == 0
+    assert "own: submitted by Ada, verified by Bob." in (tmp_path / "report" / "report.html").read_text()
 
     (received / "own" / "helper.py").write_text("def spread(y):\n    return 2 * y.std()\n")
     changed = ep_bench("submit", received, "--by", "Bob")
