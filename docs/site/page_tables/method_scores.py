@@ -136,6 +136,9 @@ def _first_splits(entry: Entry, dataset: str, column: str, count: int) -> str:
 
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
 TABLES["trees"] = trees
+TABLES["dgp-settings"] = partial(
+    before_after, Entry("dgp-cosine", "DGP-2-50, cosine"), Entry("settings", "DGP-2-50, alpha 0.5")
+)
 TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))
 TABLES["kernels-gp"] = partial(kernels, "GP")
 TABLES["kernels-sgp"] = partial(kernels, "FITC-50", "SGPR-50")
