@@ -19,8 +19,8 @@ tune step size and number of steps by Bayesian optimisation. Here dual averaging
 steps is an option. The no-U-turn sampler is not offered: on these posteriors its trees reach any sensible depth limit
 on every draw.
 Deviation: Bui et al. do not state the activation of HMC-1. Here it is that of their networks by variational inference,
-rectified linear units. Jylanki et al. state neither activation nor hyperpriors of their networks by MCMC (NN-MC), so
-no configuration corresponds to them.
+rectified linear units. Jylanki et al. state neither activation nor hyperpriors of their networks by MCMC (NN-MC); the
+studies of their table 1 have tanh and the priors of the toolbox's authors.
 """
 
 from __future__ import annotations

@@ -145,14 +145,15 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         by_method(results.summary, "deviation", input="all"),
     )
     scales = [by_method(results.summary, "scale", input=j)[ard] for j in inputs]
-    clear = [by_method(results.summary, "clear", input=j)[ard] for j in inputs]
+    weights, std = (np.asarray(results.arrays[name]) for name in ("weights", "weights_std"))
+    clear = np.abs(weights) > QUANTILE * std
     return {
         "range of the effect of input 1, Gaussian priors": ranges[fixed],
         "range of the effect of input 1, ARD relative to Gaussian priors": ranges[ard] / ranges[fixed],
         "error of effects, ARD relative to Gaussian priors": float(errors[0] / errors[1]),
         "standard deviation of f, ARD relative to Gaussian priors": widths[ard] / widths[fixed],
-        "most units with a clear weight, inputs 2 to 5": max(clear[1:HALF]),
-        "units with a clear weight, input 1": clear[0],
+        "units with a clear weight, any of inputs 2 to 5": float(clear[:, 1:HALF].any(axis=1).sum()),
+        "units with a clear weight, input 1": float(clear[:, 0].sum()),
         "smallest scale of inputs 6 to 10 relative to the largest of 1 to 5": min(scales[HALF:]) / max(scales[:HALF]),
         "smallest ratio of successive scales of inputs 1 to 5": float(
             np.min(np.divide(scales[1:HALF], scales[: HALF - 1]))

@@ -104,6 +104,7 @@ def _densities(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None
 def measures(results: ExperimentResults) -> dict[str, float]:
     """Return the numbers behind the statements on figure 1 and on the modes of the hyperparameters (section 5.3)."""
     found: dict[str, float] = {}
+    labels = [str(label) for label in results.arrays["labels"]]
     for number in EXAMPLES:
         widths, means = (by_method(results.summary, name, example=str(number)) for name in ("deviation", "mean"))
         end = "" if number == 1 else f", example {number}"
@@ -127,6 +128,8 @@ def measures(results: ExperimentResults) -> dict[str, float]:
                 )
                 for name in means
             }
+            in_tails = [_mass_in_tails(results.arrays, labels.index(name)) for name in ("EP", "MCMC")]
+            found["mass in the tails relative to chains, EP, example 2"] = in_tails[0] / in_tails[1]
     return found | {"largest difference of means elsewhere in standard deviations": _elsewhere(results.arrays)}
 
 
@@ -134,6 +137,15 @@ def _modes(density: Array) -> int:
     """Return the number of local maxima above 1 percent of the highest one."""
     inner = density[1:-1]
     return int(((inner > density[:-2]) & (inner > density[2:]) & (inner > 0.01 * density.max())).sum())
+
+
+def _mass_in_tails(arrays: Arrays, place: int) -> float:
+    """Return a method's mass of f(2) of example 2 beyond two standard deviations of the chains around their mean."""
+    f, chains = np.asarray(arrays["latent_2"]), np.asarray(arrays["density_2_0"])
+    mean = np.average(f, weights=chains)
+    width = np.sqrt(np.average((f - mean) ** 2, weights=chains))
+    beyond = np.abs(f - mean) > 2.0 * width
+    return float(np.asarray(arrays[f"density_2_{place}"])[beyond].sum() * (f[1] - f[0]))
 
 
 def _elsewhere(arrays: Arrays) -> float:
