@@ -55,6 +55,17 @@ def _ep_times(name: str, laplace: Array, ep: Array) -> list[str]:
     return [name, *(f"{value:.2g}" for value in numbers), f"{slowest:.0%}", str(int(np.isnan(ep).sum()))]
 
 
+def starts() -> list[str]:
+    """Return the log-likelihoods of figure 6 of the 2011 paper from our starting points and from the paper's."""
+    body = []
+    for dataset, folder in (("boston", "student-t-starts"), ("concrete", "student-t-starts-concrete")):
+        for label in methods_of(folder):
+            before = Entry(f"student-t-{dataset}", label.partition(",")[0])
+            ours = (score(one, dataset, "ll") for one in (before._replace(method="GA"), before, Entry(folder, label)))
+            body.append([dataset, before.method, *ours])
+    return table(["Data set", "Approximation", "Gaussian model", "Our starts", "The paper's starts"], body)
+
+
 def spreads() -> list[str]:
     """Return spreads over test points and times of table 1 of the 2014 paper, printed numbers in brackets."""
     folder = "nn-ep-table1"
@@ -116,6 +127,7 @@ def settings_2014() -> list[str]:
 TABLES: dict[str, Callable[[], list[str]]] = {
     "times-jylanki2011": times,
     "fixed-times-jylanki2011": fixed_times,
+    "starts-jylanki2011": starts,
     "spreads-jylanki2014": spreads,
     "settings-jylanki2014": settings_2014,
 }
