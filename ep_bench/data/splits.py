@@ -108,8 +108,8 @@ def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
     return available if scheme.count is None or info.n <= (scheme.above or 0) else min(scheme.count, available)
 
 
-def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
-    """Check that every split of n data points has training and test data.
+def check_scheme(scheme: SplitScheme, n: int, card: Any = None, train_points: int | None = None) -> None:
+    """Check that every split of n data points has training and test data, and one of them ``train_points``.
 
     Raises
     ------
@@ -123,6 +123,8 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
         )
     points, n_test = _sizes(scheme, n, _parts(scheme, card))
     _require_rows(points - n_test, n_test, points, scheme.scheme)
+    if train_points is not None and train_points > points - n_test:
+        raise UserError("too many", field="train_points", found=train_points, allowed=f"at most {points - n_test}")
 
 
 def _sizes(scheme: SplitScheme, n: int, parts: int) -> tuple[int, int]:

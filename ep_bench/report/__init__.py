@@ -126,9 +126,10 @@ def figures(*folders: str | Path, select: Sequence[str] = ()) -> dict[str, Figur
 
 
 def _with_source(name: str, text: str, source: str) -> str:
-    """Return a table in LaTeX or Markdown with its source as a comment; other files have no comments."""
-    comment = {".tex": f"% {source}\n", ".md": f"\n<!-- {source} -->\n"}.get(Path(name).suffix, "")
-    return text + comment
+    """Return a table in LaTeX or Markdown with its source as a comment, inside a LaTeX table, which is copied."""
+    if name.endswith(".tex"):
+        return text.replace(r"\end{table}", f"% {source}\n\\end{{table}}")
+    return f"{text}\n<!-- {source} -->\n" if name.endswith(".md") else text
 
 
 def _tables_in_latex(views: Sequence[View], files: Mapping[str, str]) -> dict[str, str]:

@@ -247,7 +247,10 @@ def _paired(a: Array, b: Array, sign: float, ratio: float) -> pd.DataFrame:
             "error": standard_error(own, ratio),
         }
         parts.append(pd.DataFrame(columns, index=pairs))
-    return pd.concat(parts) if parts else pd.DataFrame(columns=["blocks", "mean_first", "mean_second"], dtype=float)
+    if parts:
+        return pd.concat(parts)
+    types = {"blocks": int, "wins": int, "losses": int, "mean_first": float, "mean_second": float}
+    return pd.DataFrame(columns=list(types)).astype(types)  # counts of other data sets remain integers
 
 
 def _add_tests(table: pd.DataFrame, rope: float, sign: float) -> None:

@@ -81,6 +81,7 @@ __all__ = [
     "refuse_newer",
     "refuse_other_kind",
     "remove_drafts",
+    "require_folder",
     "set_aside",
     "stamps",
     "suspect_error",
@@ -286,12 +287,17 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
     )
 
 
-def read_study(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
-    """Return the results in a folder. Raises UserError if the folder has none."""
+def require_folder(folder: Path) -> None:
+    """Raise UserError, with the most similar results folder next to it, if a folder does not exist."""
     if not folder.is_dir():
         known = {path.name: path for place in ("results", ".") for path in _with_results(folder.parent / place)}
         near = nearest(folder.name, known)
         raise UserError("no such folder" + (f"; did you mean {known[near]}?" if near else ""), where=str(folder))
+
+
+def read_study(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
+    """Return the results in a folder. Raises UserError if the folder has none."""
+    require_folder(folder)
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
         problem = f"no results found: neither {LOCK} nor {RESULTS} exists"
@@ -307,9 +313,9 @@ def _with_results(parent: Path) -> set[Path]:
     return {path.parent for file in (LOCK, RESULTS) for path in parent.glob(f"*/{file}")}
 
 
-def read_intact(folder: Path) -> StudyResults:
+def read_intact(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
     """Return the results in a folder; raises UserError also if rows are suspect or cannot be checked."""
-    study = read_study(folder)
+    study = read_study(folder, with_cell_files=with_cell_files)
     if not study.lock:
         raise UserError(
             f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again to compute them",

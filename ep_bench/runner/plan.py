@@ -337,7 +337,7 @@ def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
     """Return the split scheme with the defaults of a data set. Raises UserError if it has too few data points."""
     card = None if ref.csv else data.card(ref.name)
-    data.check_scheme(study.splits, info.n, card)
+    data.check_scheme(study.splits, info.n, card, ref.train_points)
     return data.resolve_scheme(study.splits, card)
 
 

@@ -16,10 +16,16 @@ from ep_bench.results.submission import SUBMISSION
 
 STUDY = "study.yaml"  # copy of the study, next to copies of the files that it names
 _FILES = (store.LOCK, store.RESULTS, "curves.json", "rows.json", STUDY)
+_NEEDS = {  # classes of ep-bench and the packages of its extras
+    "ep_bench.baselines:NGBoostRegressor": "ngboost",
+    "ep_bench.tree_baselines:CatBoost": "catboost",
+    "ep_bench.tree_baselines:LightGBM": "lightgbm",
+    "ep_bench.tree_baselines:QuantileForest": "quantile_forest",
+}
 
 
 def problems(study: store.StudyResults) -> Iterator[str]:
-    """Yield the reasons why results cannot be submitted."""
+    """Yield the reasons in its rows and data sets why a study cannot be submitted."""
     if "groups" not in study.lock:
         yield "these are not the results of a study with cells"
         return
@@ -34,13 +40,24 @@ def problems(study: store.StudyResults) -> Iterator[str]:
             yield f"data set {label}: only data sets of ep-bench can be submitted; add yours first, with its licence"
         elif entry.get("checksum") != data.card(entry["name"]).sha256:
             yield f"data set {label}: its checksum is not that of the card"
-    for use in methods_of(study.lock):
+
+
+def method_problems(study: store.StudyResults) -> Iterator[str]:
+    """Yield the external classes that others could not install; the packages must be installed here."""
+    for use in methods_of(study.lock) if "groups" in study.lock else ():
         place = use.rpartition(":")[0]
+        found = distributions().get(place.split(".")[0], ())[:1]
         if adapters.names_a_file(use, {}):
             if not (study.folder / place).is_file():
                 yield f"{use}: name the study (--study), so that the file of the method is copied"
-        elif not (place.startswith("ep_bench.") or distributions().get(place.split(".")[0])):
-            yield f"{use}: not an installed package; install it from a package index, or use a file"
+        elif not place.startswith("ep_bench.") and not any(_is_from_an_index(each) for each in found):
+            yield f"{use}: not a package of a package index; install it from one, or use a file"
+
+
+def _is_from_an_index(package: importlib.metadata.Distribution) -> bool:
+    """Return whether a package was not installed from a folder, an archive or a repository, by which conda builds."""
+    by_conda = (package.read_text("INSTALLER") or "").strip() == "conda"
+    return by_conda or not package.read_text("direct_url.json")
 
 
 def methods_of(lock: Mapping[str, Any]) -> list[str]:
@@ -59,7 +76,8 @@ def _targets(value: Any) -> Iterator[str]:
 
 def requirements(lock: Mapping[str, Any]) -> list[str]:
     """Return the packages of the methods with their installed versions, as pip takes them."""
-    modules = {use.partition(":")[0].partition(".")[0] for use in methods_of(lock)} - {"", "ep_bench"}
+    used = {_NEEDS.get(use, use.partition(":")[0]) for use in methods_of(lock)}
+    modules = {place.partition(".")[0] for place in used} - {"", "ep_bench"}
     found = (each for module in modules for each in distributions().get(module, ())[:1])
     return sorted(f"{each.metadata['Name']}=={each.version}" for each in found)
 

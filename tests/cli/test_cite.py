@@ -34,6 +34,12 @@ def test_the_program_alone() -> None:
     assert ep_bench("cite").stdout.startswith("@software{ep-bench,\n  author = {{The ep-bench authors}},")
 
 
+def test_without_results_nothing_is_printed() -> None:
+    found = ep_bench("cite", RESULTS / "bnn-optimization")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert f"no such folder; did you mean {RESULTS / 'bnn-optimisation'}?" in found.stderr
+
+
 def test_methods_data_sets_searches_and_libraries() -> None:
     datasets = {f"data-{name}" for name in FIVE + LARGE}
     assert keys("controls") == {"ep-bench", "pedregosa2011", "duan2020"} | datasets

@@ -185,6 +185,7 @@ def test_missing_data_are_named_before_anything_runs(tmp_path: Path, monkeypatch
 def test_lists_and_cards() -> None:
     assert "yacht" in ep_bench("data", "list").stdout
     assert "sha256" in ep_bench("data", "show", "boston").stdout
+    assert "  folds: 23a6ac5a" in ep_bench("data", "show", "solar").stdout
     assert "pbp" in ep_bench("methods", "list").stdout
     shown = ep_bench("methods", "show", "pbp").stdout
     assert "hidden: [50]" in shown

@@ -6,12 +6,16 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from ep_bench import tree_baselines
 from ep_bench.results import store
 from ep_bench.results.integrity import checksum
 from ep_bench.results.submission import origin
+from ep_bench.runner import submission
 from tests.commands import ep_bench
 
 STUDY = """
@@ -38,7 +42,7 @@ class Own:
 
 @pytest.fixture
 def study(tmp_path: Path, in_process: None) -> Path:
-    """Return a study that was run by committed code, without its cell files."""
+    """Return a study that was run by committed code."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "method.py").write_text(METHOD)
     (tmp_path / "own" / "helper.py").write_text("def spread(y):\n    return y.std()\n")
@@ -46,7 +50,6 @@ def study(tmp_path: Path, in_process: None) -> Path:
     path.write_text(STUDY)
     assert ep_bench("run", path, "--results", tmp_path).returncode == 0
     folder = tmp_path / "mine"
-    shutil.rmtree(folder / "cells")
     lock = folder / store.LOCK
     lock.write_text(lock.read_text().replace("+changes", ""))
     return path
@@ -119,3 +122,39 @@ def test_uncommitted_code_and_own_data_are_refused(study: Path, tmp_path: Path) 
     assert refused.returncode == 2
     assert "uncommitted code" in refused.stderr
     assert "only data sets of ep-bench" in refused.stderr
+
+
+def lock_of(*uses: str) -> dict[str, Any]:
+    return {"groups": [{"factors": {"method": use, "options": {}}} for use in uses]}
+
+
+@pytest.mark.parametrize(
+    ("files", "refused"),
+    [
+        (None, True),
+        ({"INSTALLER": "pip"}, False),
+        ({"INSTALLER": "pip", "direct_url.json": '{"url": "file:///home/ada/forest"}'}, True),
+        ({"INSTALLER": "conda", "direct_url.json": '{"url": "file:///home/conda/build"}'}, False),
+    ],
+)
+def test_only_packages_that_others_can_install_are_accepted(files, refused, tmp_path: Path, monkeypatch) -> None:
+    packages = {} if files is None else {"forest": [SimpleNamespace(read_text=files.get)]}
+    monkeypatch.setattr(submission, "distributions", lambda: packages)
+    study = store.StudyResults(tmp_path, "mine", lock_of("forest.trees:Forest"), [])
+    assert bool([*submission.method_problems(study)]) is refused
+
+
+def test_the_packages_of_extras_are_required(monkeypatch) -> None:
+    names = ["catboost", "lightgbm", "ngboost", "quantile_forest"]
+    monkeypatch.setattr(
+        submission,
+        "distributions",
+        lambda: {name: [SimpleNamespace(metadata={"Name": name}, version="1")] for name in names},
+    )
+    trees = [
+        f"ep_bench.tree_baselines:{name}"
+        for name, found in vars(tree_baselines).items()
+        if isinstance(found, type) and not name.startswith("_") and found.__module__ == tree_baselines.__name__
+    ]
+    uses = [*trees, "ep_bench.baselines:NGBoostRegressor", "ep_bench.baselines:ConstantRegressor"]
+    assert submission.requirements(lock_of(*uses)) == [f"{name}==1" for name in names]

@@ -100,6 +100,7 @@ def test_only_common_splits_of_finished_cells_count() -> None:
     found.loc[0, ["status", "ll"]] = "failed", 99.0
     table = compare(found, "A", "B")
     assert table[["dataset", "blocks"]].to_numpy().tolist() == [["d", 9]]
+    assert table[["blocks", "wins", "losses"]].dtypes.tolist() == [np.dtype(int)] * 3
     assert table.difference[0] == pytest.approx(GAPS[1:].mean())
 
 

@@ -397,3 +397,10 @@ def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) 
     assert caught.value.where == f"{tmp_path / 'study.yaml'}:3"
     assert f"datasets: mine: {tmp_path / 'mine.csv'}:3: column y: " in caught.value.head
     assert caught.value.found == "oops"
+
+
+def test_more_training_points_than_a_split_has_are_refused(tmp_path: Path) -> None:
+    points = "[{name: diabetes, train_points: %d},"
+    assert plan_of(tmp_path, STUDY.replace("[diabetes,", points % 398)).cells
+    with pytest.raises(UserError, match="diabetes: train_points: too many"):
+        plan_of(tmp_path, STUDY.replace("[diabetes,", points % 399))

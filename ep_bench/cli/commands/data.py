@@ -114,7 +114,9 @@ def card_fields(name: str) -> Table:
 
 
 def _text(value: Any) -> str:
-    """Return a value of a card; a list with long items has one line per item."""
+    """Return a value of a card, mappings as lists; a list with long items has one line per item."""
+    if isinstance(value, dict):
+        value = [f"{key}: {each}" for key, each in value.items()]
     if not isinstance(value, list):
         return str(value)
     items = list(map(str, value))

@@ -20,8 +20,8 @@ _FIELDS = {"collection-title": "booktitle", "journal": "journal", "volume": "vol
 def entries(folders: Sequence[Path]) -> Iterator[str]:
     """Yield BibTeX entries: of ep-bench, then of what the studies in results folders used."""
     about = read_yaml(shipped_folder("CITATION.cff").read_text(encoding="utf-8"))
+    locks = [_lock(folder) for folder in folders]  # first: without results, nothing is printed
     yield _software(about)
-    locks = [_lock(folder) for folder in folders]
     used = {name for lock in locks for name in _used(lock)}
     references = {name: each for each in about["references"] for name in each["keywords"]}
     for reference in about["references"]:
@@ -35,6 +35,7 @@ def entries(folders: Sequence[Path]) -> Iterator[str]:
 
 
 def _lock(folder: Path) -> dict[str, Any]:
+    store.require_folder(folder)
     if (lock := store.read_lock(folder)) is None:
         raise UserError(f"no results found: there is no {store.LOCK}", where=str(folder))
     return lock

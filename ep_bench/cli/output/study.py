@@ -47,12 +47,12 @@ def plan_items(plan: BasePlan, jobs: int, *, cells: bool = False) -> Iterator[It
 
 
 def left_out_lines(left_out: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield the combinations of method and data set that a study leaves out, one line per reason."""
-    by_reason: dict[str, list[str]] = {}
+    """Yield the combinations of method and data set that a study leaves out, one line per reason and method."""
+    datasets: dict[tuple[str, str], list[str]] = {}
     for each in left_out:
-        by_reason.setdefault(each["reason"], []).append(f"{each['method']} on {each['dataset']}")
-    for reason, places in by_reason.items():
-        yield f"left out: {', '.join(places)}: {reason}"
+        datasets.setdefault((each["reason"], each["method"]), []).append(each["dataset"])
+    for (reason, method), names in datasets.items():
+        yield f"left out: {method} on {', '.join(names)}: {reason}"
 
 
 def _cell_groups(plan: BasePlan) -> list[tuple[str, ...]]:

@@ -24,10 +24,10 @@ def submit_folder(
     folder: Path, by: str, path: Path | None, sample: Sample, jobs: int
 ) -> tuple[list[Item], bool | None]:
     """Check and verify results; return what to print, and whether the sample is equal (None: not compared)."""
-    study = store.read_intact(folder)
+    study = store.read_intact(folder, with_cell_files=False)  # only what is submitted
     if path is not None and "groups" in study.lock:
         checks.copy_study(path, folder, study.lock)
-    found = list(checks.problems(study))
+    found = [*checks.problems(study), *checks.method_problems(study)]
     submission = read_submission(folder)
     found += checks.changed_files(folder, submission) if submission else []
     if found:
