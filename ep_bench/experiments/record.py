@@ -34,16 +34,17 @@ class ExperimentResults:
 
 
 class Claim(NamedTuple):
-    """A statement of a paper on an experiment, whether the stored results agree with it, and their numbers in words."""
+    """A statement on an experiment, whether the stored results agree with it, and their numbers in words."""
 
     text: str
-    holds: bool
+    holds: bool | None  # None: not decided
     found: str
 
     @property
     def sentence(self) -> str:
         """Return the claim and its verdict."""
-        return f"Claim: {self.text}. It {'holds' if self.holds else 'does not hold'}: {self.found}."
+        verdict = "is not decided" if self.holds is None else "holds" if self.holds else "does not hold"
+        return f"Claim: {self.text}. It {verdict}: {self.found}."
 
 
 @dataclass(frozen=True)

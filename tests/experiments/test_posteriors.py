@@ -10,6 +10,7 @@ import pytest
 import ep_bench
 from ep_bench.errors import UserError
 from ep_bench.experiments import figures, problems
+from ep_bench.experiments.posteriors.bands import compute as bands
 from ep_bench.experiments.posteriors.fidelity import pairs
 from ep_bench.experiments.posteriors.fidelity.compute import Approximation
 from ep_bench.experiments.record import ExperimentResults
@@ -80,14 +81,83 @@ def test_a_reference_needs_known_variances() -> None:
     assert "needs noise_variance and prior_variance" in str(problem.error())
 
 
-@pytest.mark.parametrize(("splits", "verdict", "words"), [(3, True, "too few"), (8, True, "p = "), (8, False, "p = ")])
-def test_claims_are_paired_over_splits(splits: int, verdict: bool, words: str) -> None:
-    closer, other = ("1.0", "2.0") if verdict else ("2.0", "1.0")
+def planted(distances: dict[str, float], sets: int = 1, splits: int = 1) -> ExperimentResults:
+    """Return a summary with a distance per method, varied by split; the log-likelihood decreases with it."""
+    rng = np.random.default_rng(0)
     rows = [
-        {"network": "relu", "dataset": "boston", "split": str(split), "method": method, "wasserstein_2": value}
-        for split in range(splits)
-        for method, value in (("PBP", f"{closer}{split % 2}"), ("VI", other))
-    ]
-    (claim,) = pairs.claims(ExperimentResults("s", {}, {}, rows))
-    assert claim.holds is verdict
+        {"network": "relu", "dataset": f"set {j}", "split": str(k), "method": method, "same_posterior": "true",
+         "wasserstein_2": str(varied), "ll": str(-varied * rng.uniform(0.9, 1.2))}
+        for j in range(sets) for k in range(splits) for method, distance in distances.items()
+        for varied in [distance * rng.uniform(0.9, 1.1)]
+    ]  # fmt: skip
+    return ExperimentResults("s", {}, {}, rows)
+
+
+@pytest.mark.parametrize(
+    ("distances", "sets", "splits", "holds", "words"),
+    [
+        ({"PBP": 1.0, "VI": 2.0}, 1, 3, None, "over 3 splits; a test needs 5"),
+        ({"PBP": 1.0, "VI": 2.0}, 2, 4, True, "over 8 splits, p = "),
+        ({"PBP": 2.0, "VI": 1.0}, 5, 2, False, "over 5 data sets, p = "),
+        ({"PBP": 1.0, "VI": 1.0}, 5, 1, None, "over 5 data sets, p = "),
+        ({"BB-α 1e-6": 1.0, "BB-α 0.5": 2.0, "BB-α 1": 3.0}, 5, 1, True, "alpha near 0 is"),
+        ({"BB-α 1e-6": 3.0, "BB-α 0.5": 2.0, "BB-α 1": 1.0}, 5, 1, True, "alpha near 0 is"),
+        ({"BB-α 1e-6": 2.0, "BB-α 0.5": 1.0, "BB-α 1": 2.0}, 5, 1, False, "alpha near 0 is"),
+        ({"BB-α 1e-6": 1.0, "BB-α 0.5": 1.0, "BB-α 1": 2.0}, 5, 1, None, "alpha near 0 is"),
+    ],
+)
+def test_claims_find_planted_orders(
+    distances: dict[str, float], sets: int, splits: int, holds: bool | None, words: str
+) -> None:
+    (claim,) = pairs.claims(planted(distances, sets, splits))
+    assert claim.holds is holds
     assert words in claim.found
+    assert ("It is not decided" in claim.sentence) is (holds is None)
+
+
+@pytest.mark.parametrize(("sets", "holds"), [(4, None), (6, True)])
+def test_distance_and_log_likelihood_are_rank_correlated(sets: int, holds: bool | None) -> None:
+    (claim,) = pairs.claims(planted({"a": 1.0, "b": 1.1, "c": 1.2, "d": 2.0, "e": 4.0}, sets))
+    assert "higher log-likelihood" in claim.text
+    assert claim.holds is holds
+    assert "across methods is -0.9" in claim.found
+
+
+def test_a_line_through_a_gap_connects_both_sides() -> None:
+    line = bands.gap_line("energy", 0, 21)
+    assert line.inside.sum() > 3
+    assert not ((line.X[:, 0] >= line.places[line.inside][0]) & (line.X[:, 0] <= line.places[line.inside][-1])).any()
+    middle = line.X[:, 0] > line.places[line.inside].mean()
+    for side in (middle, ~middle):
+        mean = line.X[side].mean(axis=0)
+        at = [np.interp(mean[0], line.places, column) for column in line.inputs.T]
+        np.testing.assert_allclose(at, mean, atol=1e-9)
+
+
+def test_bands_are_compared_in_and_outside_the_gap(tmp_path: Path) -> None:
+    methods = [{"use": "pbp", "label": "PBP", "hidden": [5], "epochs": 3},
+               {"use": "dropout", "label": "dropout", "hidden": [5], "epochs": 2, "passes": 20}]  # fmt: skip
+    options = {"posteriors": [{**KNOWN, **SHORT, "label": "relu", "hidden": [5]}], "methods": methods, "chains": 2,
+               "draws": 100, "points": 21}  # fmt: skip
+    run_experiment("bands", options, 0, tmp_path / "bands", "bands")
+    study = store.read_study(tmp_path / "bands")
+    rows = figures.read(study).summary
+    assert [row["method"] for row in rows] == [pairs.FLOOR, "PBP", "dropout"]
+    assert all(float(row[name]) > 0.0 for row in rows for name in ("std_ratio_gap", "wasserstein_2_outside"))
+    assert figures.read(study).arrays["relu/cubic/levels"].shape == (3, bands.LEVELS, 21)
+    assert len(figures.section(study).pictures) == 1
+
+
+def test_evidences_are_compared_with_annealing(tmp_path: Path) -> None:
+    methods = [{"use": "vi", "label": "VI", "hidden": [5], "epochs": 5},
+               {"use": "laplace", "label": "LA", "hidden": [5], "hessian": "full", "starts": 1}]  # fmt: skip
+    posterior = {**KNOWN, "label": "relu", "hidden": [5], "steps": 3}
+    options = {"posteriors": [posterior], "methods": methods, "chains": 2, "runs": 1, "temperatures": 100}
+    run_experiment("evidence", options, 0, tmp_path / "evidence", "evidence")
+    study = store.read_study(tmp_path / "evidence")
+    rows = {row["method"]: row for row in figures.read(study).summary}
+    assert list(rows) == ["AIS", "AIS, back", "VI", "LA"]
+    assert [row["estimate"] for row in rows.values()] == ["", "", "ELBO", "LAPLACE"]
+    assert float(rows["LA"]["log_copies"]) == pytest.approx(np.log(120), abs=1e-3)
+    assert all(np.isfinite(float(row["difference"])) for row in rows.values())
+    assert len(figures.section(study).pictures) == 1

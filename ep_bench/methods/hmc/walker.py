@@ -54,6 +54,11 @@ class Walker:
         """Prior precisions (P,) of the weights."""
         return (1.0 / self.prior)[self.model.group]
 
+    def draw_from_prior(self) -> None:
+        """Replace the weights by a draw from their prior."""
+        self.w = self.rng.standard_normal(len(self.w)) / np.sqrt(self.tau)
+        self.error = self._potential(self.w)[1]
+
     def start(self, iterations: int) -> None:
         """Move close to a mode: in turns, L-BFGS on the weights and updates of the hyperparameters.
 

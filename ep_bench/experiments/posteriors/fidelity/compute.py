@@ -13,7 +13,7 @@ import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, NonNegativeInt
@@ -27,6 +27,7 @@ from ep_bench.experiments.posteriors import distances
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
 from ep_bench.experiments.posteriors.reference.compute import floor, split_data
 from ep_bench.results.references import ReferencePosterior, load_reference
+from ep_bench.types import Array
 
 PRIOR = "prior_variance"
 
@@ -53,6 +54,13 @@ class Approximation(ExperimentMethod):
             same = dict.fromkeys(("weight_variance", "bias_variance", "output_bias_variance"), prior)
             return {**found, NOISE: noise, **same, "output_scale": prior**0.5}
         return {**found, NOISE: noise, PRIOR: prior} if self.knows_variances else found
+
+
+class Fit(NamedTuple):
+    """A fitted estimator and the CPU seconds of the fit."""
+
+    model: Any
+    seconds: float
 
 
 class Config(Options):
@@ -84,19 +92,25 @@ def part(dataset: str, split: int, entry: str, results: str, seed: int) -> dict[
     reference = load_reference(dataset, split, method.network, results)
     loaded = data.load_dataset(dataset)
     train, test = data.standard_split(len(loaded.y), split)
-    options = method.options(reference.noise_variance, reference.prior_variance)
     try:
-        warm_up(method.use, options)
-        started = time.process_time()
-        with warnings.catch_warnings(action="ignore"):  # of convergence, which ``converged`` has
-            model = Estimator(method.use, **options, random_state=seed).fit(loaded.X[train], loaded.y[train])
-        seconds = time.process_time() - started
-        prediction = model.predict_dist(loaded.X[test])
+        known = reference.noise_variance, reference.prior_variance
+        fit = fitted(method, known, loaded.X[train], loaded.y[train], seed)
+        prediction = fit.model.predict_dist(loaded.X[test])
         found = _distances(prediction, reference, dataset, split)
     except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
         return {"failure": Failure.of(error).reason}
     ll = float(np.mean(prediction.logpdf(loaded.y[test])))
-    return {**found, "ll": ll, "seconds": seconds, "converged": model.converged_, **_about(reference)}
+    return {**found, "ll": ll, "seconds": fit.seconds, "converged": fit.model.converged_, **_about(reference)}
+
+
+def fitted(method: Approximation, variances: tuple[float, float], X: Array, y: Array, seed: int) -> Fit:
+    """Return a method with known variances of noise and weights, fitted to X (n, d) and y (n,)."""
+    options = method.options(*variances)
+    warm_up(method.use, options)
+    started = time.process_time()
+    with warnings.catch_warnings(action="ignore"):  # of convergence, which ``converged`` has
+        model = Estimator(method.use, **options, random_state=seed).fit(X, y)
+    return Fit(model, time.process_time() - started)
 
 
 def lost(call: Sequence[Any], reason: str) -> dict[str, Any]:  # noqa: ARG001 the same for all calls

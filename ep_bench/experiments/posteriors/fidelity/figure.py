@@ -11,10 +11,12 @@ from matplotlib.figure import Figure
 
 from ep_bench.experiments.posteriors.fidelity import pairs
 from ep_bench.experiments.posteriors.fidelity.pairs import floors, methods_of, values
-from ep_bench.experiments.record import Claim, ExperimentResults
+from ep_bench.experiments.record import Claim, ExperimentResults, uses
+from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.numbers import log_ticks
 from ep_bench.plotting.page import Item, Picture, Table, item
-from ep_bench.plotting.style import LOOKS, STYLE, finish
+from ep_bench.plotting.style import STYLE, finish
 
 COLUMNS = {
     "mean_error": "mean error", "std_ratio": "std ratio", "wasserstein_1": "W1", "wasserstein_2": "W2",
@@ -33,11 +35,19 @@ CAPTION = (
 
 def draw(results: ExperimentResults) -> list[Picture]:
     """Return a figure with one panel per network: W2 over the CPU seconds of a fit, one point per method."""
-    networks = sorted({row["network"] for row in results.summary})
+    networks = sorted({row["network"] for row in results.summary}, reverse=True)
+    labels = dict.fromkeys(method for network in networks for method in methods_of(results.summary, network))
+    styles = method_styles(list(labels), uses(results.options))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(4.2 * len(networks), 2.8), layout="constrained")
-        for ax, network in zip(figure.subplots(1, len(networks), squeeze=False)[0], networks, strict=True):
-            _panel(ax, results.summary, network)
+        figure = Figure(figsize=(max(3.4, 3.0 * len(networks)), 3.4), layout="constrained")
+        axes = figure.subplots(1, len(networks), squeeze=False, sharey=True)[0]
+        for ax, network in zip(axes, networks, strict=True):
+            _panel(ax, results.summary, network, styles)
+        axes[0].set_ylabel("W2 from the posterior, better \N{DOWNWARDS ARROW}")
+        log_ticks(axes[0].yaxis)
+        handles = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+        columns = side_by_side(figure, list(handles), 0.45)
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=7)
     caption = (
         "Distance from the reference posterior (W2 of the network's output, in its standard deviations; geometric mean "
         "over data sets and splits) by the CPU time of a fit (geometric mean). Grey line: distance between the halves "
@@ -46,21 +56,21 @@ def draw(results: ExperimentResults) -> list[Picture]:
     return [finish(figure, f"fidelity-{results.study}", caption)]
 
 
-def _panel(ax: Axes, rows: Sequence[Mapping[str, str]], network: str) -> None:
-    for place, (method, same) in enumerate(methods_of(rows, network).items()):
+def _panel(ax: Axes, rows: Sequence[Mapping[str, str]], network: str, styles: Mapping[str, MethodStyle]) -> None:
+    for method, same in methods_of(rows, network).items():
         distance, seconds = (values(rows, network, method, name) for name in ("wasserstein_2", "seconds"))
         if not distance:
             continue
-        colour, marker = LOOKS[place % len(LOOKS)][0], LOOKS[(place + place // len(LOOKS)) % len(LOOKS)][1]
+        look = styles[method]
         x, y = (float(np.exp(np.mean(np.log(np.maximum(list(one.values()), 1e-3))))) for one in (seconds, distance))
-        ax.plot(x, y, marker, color=colour, markerfacecolor=colour if same else "none", markersize=5, label=method)
+        face = look.colour if same else "none"
+        ax.plot(x, y, look.marker, color=look.colour, markerfacecolor=face, markersize=5, label=method)
     for value in floors(rows, network, "wasserstein_2"):
         ax.axhline(value, color="0.6", linewidth=0.8)
-    ax.set(xscale="log", yscale="log", title=network, xlabel="CPU seconds of a fit", ylabel="W2 from the posterior")
+    ax.set(xscale="log", yscale="log", title=f"{network} network", xlabel="CPU seconds of a fit")
     low, high = ax.get_xlim()
-    ax.set_xlim(0.4 * low, 2.5 * high)
-    log_ticks(ax.xaxis, ax.yaxis)
-    ax.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.set_xlim(0.6 * low, 1.6 * high)
+    log_ticks(ax.xaxis)
 
 
 def tables(results: ExperimentResults) -> list[Table]:

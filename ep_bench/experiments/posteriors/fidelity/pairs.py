@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from ep_bench.experiments.record import Claim, ExperimentResults
-from ep_bench.types import Array
 
 FLOOR = "HMC, half of the chains"
 FEWEST = 5  # pairs, below which no test is made
+FEWEST_METHODS = 4  # of a rank correlation
 LEVEL = 0.05
 DISTANCE = "wasserstein_2"
 # Claims: text, network, the method that should be closer, the other one.
 CLAIMS = (
     ("EP (PBP) is closer to the posterior than VI", "relu", "PBP", "VI"),
     ("EP (PBP) is closer to the posterior than VI of Graves", "relu", "PBP", "VI (Graves)"),
-    ("alpha = 0.5 is closer to the posterior than alpha near 0", "relu", "BB-α 0.5", "BB-α 1e-6"),
-    ("alpha = 1 is closer to the posterior than alpha = 0.5", "relu", "BB-α 1", "BB-α 0.5"),
     ("the full Hessian is closer to the posterior than the diagonal", "relu", "LA, full", "LA, diagonal"),
     ("the full Hessian is closer to the posterior than the diagonal", "probit", "LA, full", "LA, diagonal"),
     ("EP is closer to the posterior than Laplace", "probit", "NN-EP", "LA, full"),
 )
+BETWEEN = "the distance of alpha = 0.5 is between those of alpha near 0 and 1"
+ALPHAS = ("BB-α 1e-6", "BB-α 0.5", "BB-α 1")
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -50,23 +51,72 @@ def floors(rows: Rows, network: str, name: str) -> list[float]:
 
 
 def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the claims of ``CLAIMS`` whose methods have results."""
-    found = []
-    for text, network, closer, other in CLAIMS:
-        first, second = (values(results.summary, network, name, DISTANCE) for name in (closer, other))
-        if common := sorted(first.keys() & second.keys()):
-            ratios = np.array([math.log(first[key] / second[key]) for key in common])
-            found.append(Claim(f"{text} ({network} network)", *_judged(ratios)))
-    return found
+    """Return the claims whose methods have results, with paired tests over data sets or splits."""
+    rows = results.summary
+    found = [_closer(rows, *claim) for claim in CLAIMS]
+    found += [_between(rows)] + [_correlated(rows, network) for network in sorted({row["network"] for row in rows})]
+    return [claim for claim in found if claim is not None]
 
 
-def _judged(ratios: Array) -> tuple[bool, str]:
-    """Return whether log ratios are below 0, and in words the mean ratio with a two-sided paired t-test."""
+def _closer(rows: Rows, text: str, network: str, closer: str, other: str) -> Claim | None:
+    """Return the claim that one method is closer than another, None without results of both."""
+    ratios = _log_ratios(rows, network, closer, other)
+    return (
+        Claim(f"{text} ({network} network)", *_negative(ratios, "W2 is {} times that of the other")) if ratios else None
+    )
+
+
+def _between(rows: Rows) -> Claim | None:
+    """Return the claim on alpha = 0.5: both neighbouring differences have the same sign, whichever that is."""
+    steps = [_log_ratios(rows, "relu", *pair) for pair in pairwise(ALPHAS)]
+    if not all(steps):
+        return None
+    template, names = "W2 with alpha {} is {{}} times that with {}", (("near 0", "0.5"), ("0.5", "1"))
+    judged = [_negative(step, template.format(*pair)) for step, pair in zip(steps, names, strict=True)]
+    (first, words), (second, more) = judged
+    return Claim(BETWEEN, None if None in (first, second) else first == second, f"{words}; {more}")
+
+
+def _correlated(rows: Rows, network: str) -> Claim | None:
+    """Return the claim that methods that aim at the posterior and are closer have a higher log-likelihood."""
+    from scipy.stats import spearmanr
+
+    methods = [method for method, same in methods_of(rows, network).items() if same]
+    columns = [[values(rows, network, method, name) for method in methods] for name in (DISTANCE, "ll")]
+    found = {}
+    for key in sorted({key for one in columns[1] for key in one}):
+        both = [(d[key], ll[key]) for d, ll in zip(*columns, strict=True) if key in d and key in ll]
+        if len(both) >= FEWEST_METHODS:
+            found[key] = float(spearmanr(*np.transpose(both)).statistic)
+    if not found:
+        return None
+    judged = _negative(found, "Spearman's rank correlation of W2 and log-likelihood across methods is {}", float)
+    return Claim(f"methods closer to the posterior have a higher log-likelihood ({network} network)", *judged)
+
+
+def _log_ratios(rows: Rows, network: str, first: str, second: str) -> dict[tuple[str, str], float]:
+    """Return the log of the ratio of two methods' distances by data set and split."""
+    a, b = (values(rows, network, method, DISTANCE) for method in (first, second))
+    return {key: math.log(a[key] / b[key]) for key in sorted(a.keys() & b.keys())}
+
+
+def _negative(
+    found: Mapping[tuple[str, str], float], template: str, shown: Callable[[float], float] = math.exp
+) -> tuple[bool | None, str]:
+    """Return whether values by data set and split have a negative mean, None if the test decides nothing; in words.
+
+    The two-sided t-test is over the means of the data sets if there are ``FEWEST`` of them, else over the splits.
+    """
     from scipy.stats import ttest_1samp
 
-    over = f"{len(ratios)} split{'s' * (len(ratios) > 1)}"
-    words = f"W2 is {math.exp(ratios.mean()):.3g} times that of the other on average over {over}"
-    if len(ratios) < FEWEST:
-        return bool(ratios.mean() < 0.0), f"{words}; too few for a test"
-    p = float(ttest_1samp(ratios, 0.0).pvalue)
-    return bool(ratios.mean() < 0.0 and p < LEVEL), f"{words}, p = {p:.2g} (paired t-test of logarithms)"
+    by_set: dict[str, list[float]] = {}
+    for (dataset, _), value in found.items():
+        by_set.setdefault(dataset, []).append(value)
+    many = len(by_set) >= FEWEST
+    units = np.array([np.mean(values) for values in by_set.values()] if many else list(found.values()))
+    mean, kind = float(units.mean()), "data set" if many else "split"
+    words = f"{template.format(f'{shown(mean):.3g}')} on average over {len(units)} {kind}{'s' * (len(units) > 1)}"
+    if len(units) < FEWEST:
+        return None, f"{words}; a test needs {FEWEST}"
+    p = float(ttest_1samp(units, 0.0).pvalue)
+    return (mean < 0.0 if p < LEVEL else None), f"{words}, p = {p:.2g}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,10 +79,14 @@ def split_data(dataset: str, split: int) -> SplitData:
     """Return the data of a standard split."""
     found = data.load_dataset(dataset)
     train, test = data.standard_split(len(found.y), split)
-    X, y = found.X[train], found.y[train]
-    inputs, target = standardisation(X, y)
-    rows = Rows(inputs.apply(X), target.apply(y[:, None])[:, 0])
-    return SplitData(rows, inputs.apply(found.X[test]), float(target.shift[0]), float(target.scale[0]))
+    return standardised(found.X[train], found.y[train], found.X[test])
+
+
+def standardised(X: Array, y: Array, inputs: Array) -> SplitData:
+    """Return training data X (n, d), y (n,) and further inputs (N, d) in standardised units."""
+    by_column, target = standardisation(X, y)
+    rows = Rows(by_column.apply(X), target.apply(y[:, None])[:, 0])
+    return SplitData(rows, by_column.apply(inputs), float(target.shift[0]), float(target.scale[0]))
 
 
 def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
@@ -109,17 +113,22 @@ def estimates(config: Config) -> list[float | None]:
 def part(entry: str, split: int, chain: int, kept: int, seed: int) -> dict[str, Any]:
     """Return one chain: ``draws`` (kept, N) of f in the unit of the target, as text, and its counts."""
     posterior = Posterior.model_validate_json(entry)
-    known = split_data(posterior.dataset, split)
-    rng = np.random.default_rng([seed, zlib.crc32(f"{posterior.dataset} {posterior.label}".encode()), split, chain])
+    return draw_chain(posterior, split_data(posterior.dataset, split), kept, (seed, split, chain))
+
+
+def draw_chain(posterior: Posterior, known: SplitData, kept: int, place: tuple[int, int, int]) -> dict[str, Any]:
+    """Return one chain; its random numbers depend on ``place`` (seed, split, chain), data set and network."""
+    seed, *rest = place
+    rng = np.random.default_rng([seed, zlib.crc32(f"{posterior.dataset} {posterior.label}".encode()), *rest])
     started = time.process_time()
     predictions, counts = function_draws.sample(known.train, posterior.config, known.inputs, kept, rng)
-    draws = (known.shift + known.scale * predictions).astype("<f4")
-    return {
-        "draws": base64.b64encode(draws.tobytes()).decode("ascii"),
-        "inputs": draws.shape[1],
-        "cpu_seconds": time.process_time() - started,
-        **counts,
-    }
+    draws = known.shift + known.scale * predictions
+    return {**encoded(draws), "cpu_seconds": time.process_time() - started, **counts}
+
+
+def encoded(draws: Array) -> dict[str, Any]:
+    """Return values (S, N) as text, in single precision."""
+    return {"draws": base64.b64encode(draws.astype("<f4").tobytes()).decode("ascii"), "inputs": draws.shape[1]}
 
 
 def combine(
@@ -138,7 +147,7 @@ def combine(
     places = [(entry, split) for entry in config.posteriors for split in config.splits]
     for place, (entry, split) in enumerate(places):
         parts = values[place * config.chains : (place + 1) * config.chains]
-        draws = np.array([_decoded(one) for one in parts])
+        draws = np.array([decoded(one) for one in parts])
         measures = function_draws.by_input(draws.astype(np.float64))
         known, options = split_data(entry.dataset, split), entry.config
         noise = known.scale * float(options.noise_variance or 0.0) ** 0.5
@@ -160,7 +169,8 @@ def floor(draws: Array, noise_variance: float, partners: Any) -> dict[str, Array
     return distances.compare(Predictive.equal_mixture(first, noise_variance), second, noise_variance, partners)
 
 
-def _decoded(value: dict[str, Any]) -> Any:
+def decoded(value: Mapping[str, Any]) -> Any:
+    """Return the values (S, N) of ``encoded``."""
     return np.frombuffer(base64.b64decode(value["draws"]), dtype="<f4").reshape(-1, value["inputs"])
 
 
