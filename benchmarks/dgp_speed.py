@@ -18,10 +18,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from ep_bench.covariances.energy_training import run
 from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure
-from ep_bench.methods.dgp_ep.training import run
 from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 

@@ -7,7 +7,7 @@ Modules: ``protocol`` (the interface), ``stationary``, ``network``, ``linear``, 
 ``from_options`` (construction from the options of a study), ``options`` (shared options of methods),
 ``hyperparameters`` (weak priors, starting points, fixed values), ``map_search`` (learning), ``exact_evidence`` (of full
 covariances), ``replicates`` (data points with the same inputs). Of sparse approximations: ``inducing`` (starts of
-inducing inputs), ``sparse_bound``, ``sparse_evidence``, ``sparse_searches``.
+inducing inputs), ``sparse_bound``, ``sparse_evidence``, ``sparse_searches``. Of deep processes: ``energy_training``.
 """
 
 from ep_bench.covariances.compound import Product, Sum

@@ -22,7 +22,7 @@ _FAMILIES = {
     "Laplace": ("#C75B9B", "laplace"),
     "ensembles, point": ("#A87B00", "ensemble bp dropout neural_linear mve swag"),
     "GP": ("#2B9FD0", "gp sgp gp_t"),
-    "deep GP": ("#7B61C9", "dgp_ep"),
+    "deep GP": ("#7B61C9", "dgp_ep dgp_vi"),
     EXTERNAL: ("#000000", ""),
     CONTROLS: ("#808080", "ep_bench.baselines:Constant sklearn.linear_model:"),  # beginnings of their targets
 }

@@ -11,7 +11,7 @@ import numpy as np
 from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.layout import Structure
 from ep_bench.methods.dgp_ep.initialisation import start
-from ep_bench.methods.dgp_ep.training import run
+from ep_bench.covariances.energy_training import run
 from ep_bench.numerics.minibatch import AdamSchedule
 
 rng = np.random.default_rng(0)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from ep_bench.covariances.energy_training import run
 from ep_bench.covariances.inducing import centres
 from ep_bench.methods.dgp_ep.energy import DGPProblem, model_of
 from ep_bench.methods.dgp_ep.initialisation import MAX_PAIRWISE, median_distance, start
 from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, offsets, shapes, size
 from ep_bench.methods.dgp_ep.network import allocate_pass
-from ep_bench.methods.dgp_ep.training import run
 from ep_bench.numerics.minibatch import AdamSchedule
 
 STRUCTURES = [

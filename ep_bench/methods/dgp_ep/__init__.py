@@ -16,7 +16,7 @@ steps of Adam on the other parameters (appendix C, module ``stochastic_ep``).
 Modules: ``factor`` has cavity, energy and gradient of one output, with the table of symbols; ``network`` the forward
 and backward pass (appendices D and E), ``joint`` the same with covariances (appendix G); ``outputs`` the parameters of
 one output; ``stochastic_ep`` and ``whitened_factor`` moment matching; ``likelihoods`` appendix F; ``energy`` the Python
-interface of these kernels; ``layout``, ``initialisation`` and ``training`` parameters and their optimisation.
+interface of these kernels; ``layout`` and ``initialisation`` parameters; ``covariances.energy_training`` optimisation.
 ``fitc_start`` has the initial parameters of regression. ``numerics.psi`` has the expectations of the covariance
 function.
 
@@ -45,6 +45,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
+from ep_bench.covariances.energy_training import SETTLED, TrainingHistory, judge, run, warn_unconverged
 from ep_bench.covariances.inducing import centres
 from ep_bench.methods.dgp_ep import fitc_start, initialisation
 from ep_bench.methods.dgp_ep.energy import (
@@ -63,7 +64,6 @@ from ep_bench.methods.dgp_ep.energy import (
 )
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
-from ep_bench.methods.dgp_ep.training import SETTLED, TrainingHistory, judge, run, warn_unconverged
 from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import ClassProbabilities, Predictive

@@ -1,4 +1,4 @@
-"""Adam over minibatches of the energy: section 6 of Bui et al. (2015)."""
+"""Adam over minibatches of an energy, such as a negative bound, and its criterion of convergence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TrainingHistory(NamedTuple):
 
 def run(
     evaluate: Callable[[Array, Array, Array, Array, Array], float], theta: Array, X: Array, y: Array,
-    schedule: AdamSchedule, noise_shape: tuple[int, int], rng: np.random.Generator,
+    schedule: AdamSchedule, noise_shape: tuple[int, ...], rng: np.random.Generator,
     monitor: Callable[[], dict[str, float]],
 ) -> TrainingHistory:  # fmt: skip
     """Minimise the energy over the parameters theta (P,), in place, on data X (n, d), y (n,).
