@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -83,6 +84,10 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Largest number of boosting iterations.
     learning_rate : float
         Step size.
+    max_depth : int
+        Depth of a tree.
+    minibatch_frac : float
+        Fraction of the data points that a tree is fitted to.
     patience : int
         Iterations without a better score on the validation data after which the search ends.
     random_state : int, optional
@@ -92,15 +97,21 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     version = 1
     equality = "exact"
     validated = "n_estimators"
+    tune_space: ClassVar = {
+        "learning_rate": {"log": [0.005, 0.2]}, "max_depth": {"int": [1, 6]}, "minibatch_frac": {"uniform": [0.5, 1.0]},
+    }  # fmt: skip
 
     def __init__(
         self,
         n_estimators: int = 2000,
         learning_rate: float = 0.01,
         patience: int = 50,
+        max_depth: int = 3,
+        minibatch_frac: float = 1.0,
         random_state: int | None = None,
     ) -> None:
         self.n_estimators, self.learning_rate = n_estimators, learning_rate
+        self.max_depth, self.minibatch_frac = max_depth, minibatch_frac
         self.patience, self.random_state = patience, random_state
 
     def fit(self, X: Array, y: Array) -> NGBoostRegressor:
@@ -118,9 +129,11 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             from ngboost import NGBRegressor
         except ImportError:
             raise UserError(f"requires ngboost; {INSTALL_EXTRA}[controls]", where="NGBoostRegressor") from None
+        # The default tree of the package has the depth 3.
+        tree = {} if self.max_depth == 3 else {"Base": DecisionTreeRegressor(max_depth=self.max_depth)}
         return NGBRegressor(
-            n_estimators=n_estimators, learning_rate=self.learning_rate, random_state=self.random_state,
-            verbose=False, **options,
+            n_estimators=n_estimators, learning_rate=self.learning_rate, minibatch_frac=self.minibatch_frac,
+            random_state=self.random_state, verbose=False, **tree, **options,
         )  # fmt: skip
 
     def predict(self, X: Array, return_std: bool = False) -> Array | tuple[Array, Array]:

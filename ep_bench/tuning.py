@@ -18,7 +18,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +75,14 @@ def validation_rows(n: int, fraction: float, seed: int) -> tuple[Indices, Indice
 
 
 def search(
-    evaluate: Evaluate, space: Space, start: Mapping[str, Any], *, trials: int, score: str, seed: int
+    evaluate: Evaluate,
+    space: Space,
+    start: Mapping[str, Any],
+    *,
+    trials: int,
+    score: str,
+    seed: int,
+    known: Sequence[Mapping[str, Any]] = (),
 ) -> SearchResult:
     """Run exactly ``trials`` trials, failed ones included, and return the best options.
 
@@ -84,6 +91,9 @@ def search(
     The first trial uses the options in ``start``. Options that ``start`` does not name are drawn from ``space``. If an
     option of ``start`` is outside ``space``, its score is not passed to the sampler. The best trial has the highest
     ``score``, or the lowest if it is one of ``LOSSES``. An exception in ``evaluate`` ends the search.
+
+    ``known`` are the trials of an earlier search; a trial with the options of the known one is not evaluated again.
+    The options of a trial depend on the earlier trials and on the seed, not on ``trials``, except for a grid.
     """
     sign = -1.0 if score in LOSSES else 1.0
     inside, outside = _parameters(space, start)
@@ -93,7 +103,8 @@ def search(
     sampler.begin_with(inside)
     for number in range(trials):
         options = sampler.ask() | (outside if number == 0 else {})
-        trial = _trial(evaluate, options, score)
+        same = number < len(known) and known[number]["options"] == _shown(options)
+        trial = dict(known[number]) if same else _trial(evaluate, options, score)
         done.append(trial)
         outside_space = number == 0 and bool(outside)
         sampler.record(None if trial["score"] is None or outside_space else sign * trial["score"])
@@ -108,8 +119,11 @@ def _trial(evaluate: Evaluate, options: Mapping[str, Any], score: str) -> dict[s
     if value is not None and not math.isfinite(value):
         value, reason = None, f"non-finite {score}"
     seconds = round(time.perf_counter() - started, 6)
-    shown = {name: _plain(option) for name, option in options.items()}
-    return {"options": shown, "score": value, "seconds": seconds, "reason": reason}
+    return {"options": _shown(options), "score": value, "seconds": seconds, "reason": reason}
+
+
+def _shown(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(option) for name, option in options.items()}
 
 
 def _sampler(space: Space, trials: int, seed: int, *, whole: bool) -> tuple[int, _Grid | _Sampler]:

@@ -11,7 +11,8 @@ import pytest
 
 from ep_bench.baselines import NGBoostRegressor
 from ep_bench.errors import UserError
-from ep_bench.tree_baselines import LEVELS, CatBoost, LightGBM, QuantileForest
+from ep_bench.tree_baselines import LEVELS, CatBoost, LightGBM, QuantileForest, XGBoost
+from ep_bench.tuning import _parameters
 
 
 class Booster:
@@ -73,9 +74,38 @@ def test_quantiles_of_trees_are_sorted_and_interpolated(monkeypatch: pytest.Monk
     np.testing.assert_allclose(model.predict_quantiles(X, [0.001, 0.3, 0.5]), [[0.05, 3.0, 5.0]] * 3)
 
 
-@pytest.mark.parametrize("make", [CatBoost, LightGBM, QuantileForest])
+@pytest.mark.parametrize("make", [CatBoost, LightGBM, QuantileForest, XGBoost])
 def test_without_the_packages_of_trees_there_is_one_message(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("catboost", "lightgbm", "quantile_forest"):
+    for name in ("catboost", "lightgbm", "quantile_forest", "xgboost"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=r"ep-bench\[trees\]"):
         make().fit(np.zeros((4, 1)), np.arange(4.0))
+
+
+class Trees:
+    """Stands in for XGBRegressor: predicts 10 times its levels, 3 without them."""
+
+    def __init__(self, quantile_alpha: Any = None, **options: Any) -> None:
+        self.levels, self.options = quantile_alpha, options
+
+    def fit(self, X: Any, y: Any) -> Trees:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), 3.0) if self.levels is None else np.tile(10.0 * np.array(self.levels), (len(X), 1))
+
+
+def test_one_model_has_the_quantiles_of_all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", SimpleNamespace(XGBRegressor=Trees))
+    X = np.zeros((3, 2))
+    model = XGBoost(n_estimators=7).fit(X, np.arange(3.0))
+    assert model.predict(X).tolist() == [3.0] * 3
+    assert model.quantiles_.options["n_estimators"] == 7
+    np.testing.assert_allclose(model.predict_quantiles(X, [0.001, 0.3, 0.5]), [[0.05, 3.0, 5.0]] * 3)
+
+
+@pytest.mark.parametrize("kind", [NGBoostRegressor, CatBoost, LightGBM, QuantileForest, XGBoost])
+def test_declared_spaces_contain_the_defaults(kind: Any) -> None:
+    inside, outside = _parameters(kind.tune_space, kind().get_params())
+    assert inside.keys() == kind.tune_space.keys()
+    assert not outside

@@ -175,3 +175,20 @@ def test_every_declared_space_of_the_registry_can_be_searched(tmp_path: Any) -> 
         space, problems = read_space(declared, lambda o, v, use=name: catalogue.check_options(use, {o: v}, tmp_path))
         assert not problems
         assert set(space) == set(declared)
+
+
+def test_a_longer_search_begins_with_the_trials_of_a_shorter_one() -> None:
+    short, long = run(trials=5), run(trials=16)
+    assert untimed(short) == untimed(long)[:5]
+
+
+def test_known_trials_are_not_evaluated_again() -> None:
+    long = run(trials=12)
+
+    def refuse(options: Any) -> tuple[float, str]:
+        raise AssertionError(options)
+
+    again = run(refuse, trials=5, known=long.trials)
+    assert again.trials == long.trials[:5]
+    assert again.options == run(trials=5).options
+    assert untimed(run(trials=5, known=run(seed=4).trials)) == untimed(long)[:5]  # those of another search are ignored

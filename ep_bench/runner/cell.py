@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from ep_bench.predictions import (
 )
 from ep_bench.recalibration import held_out_parts
 from ep_bench.results import row_scores
+from ep_bench.results.cell_files import read_record
 from ep_bench.results.integrity import impossible
 from ep_bench.runner.jobs import CHANGED, Job, MethodSetup, Opened, blank_record, fail
 from ep_bench.types import UNCONVERGED, Array, Dataset, DatasetRef, Preparation, Record, Split
@@ -219,16 +221,28 @@ def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, meth
     scorer = _ValidationScorer(job, X, y, dataset.preparation, method)
     started, cpu = time.perf_counter(), method.cpu_seconds() + time.thread_time()
     found = tuning.search(
-        scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
-    )
-    record.row["tune_seconds"] = time.perf_counter() - started
-    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.thread_time() - cpu
+        scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed,
+        known=_known_trials(job),
+    )  # fmt: skip
+    reused = [trial for trial in found.trials if "cpu_seconds" in trial]
+    own = [trial for trial in found.trials if "cpu_seconds" not in trial]
+    for trial, used in zip(own, scorer.cpu_seconds, strict=True):
+        trial["cpu_seconds"] = used
+    spent = {name: sum(trial[name] for trial in reused) for name in ("seconds", "cpu_seconds")}
+    record.row["tune_seconds"] = time.perf_counter() - started + spent["seconds"]
+    record.row["tune_cpu_seconds"] = method.cpu_seconds() + time.thread_time() - cpu + spent["cpu_seconds"]
     record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
         reason, count = found.usual_reason()
         message = f"all {tune['trials']} trials failed, {count} of them: {reason}"
         raise CellError("failed", message, scorer.traceback)
     return {**job.options, **found.options}
+
+
+def _known_trials(job: Job) -> list[Mapping[str, Any]]:
+    """Return the trials of the finished cell with the same search and more trials; none on another machine."""
+    record = None if job.longer_search is None else read_record(Path(job.longer_search))
+    return [] if record is None else record.notes.get("tune", {}).get("trials", [])
 
 
 class _ValidationScorer:
@@ -243,9 +257,11 @@ class _ValidationScorer:
         self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
         self._X = data.fit_inputs(preparation, X[self._fitting])(X)
         self.traceback = ""
+        self.cpu_seconds: list[float] = []  # of each trial
 
     def __call__(self, options: Mapping[str, Any]) -> tuple[float | None, str]:
         """Return the score of options, None if they fail, and the reason, or that the fit did not converge."""
+        before = self._method.cpu_seconds()
         try:
             score = self._score(options)
         except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
@@ -254,6 +270,7 @@ class _ValidationScorer:
             return None, failure.reason
         finally:
             warning = _unconverged(self._method)
+            self.cpu_seconds.append(round(self._method.cpu_seconds() - before, 6))
         if score is None:
             other = "error_rate" if self._job.dataset.task == "classification" else "rmse"
             message = (
@@ -264,7 +281,10 @@ class _ValidationScorer:
 
     def _score(self, options: Mapping[str, Any]) -> float | None:
         self._method.build({**self._job.options, **options}, self._name == "rmse")
-        self._method.fit(self._X[self._fitting], self._y[self._fitting])
+        fitted = self._method.fit(self._X[self._fitting], self._y[self._fitting])
+        limit = (self._job.tune or {}).get("cpu_seconds")
+        if limit is not None and fitted.cpu_seconds > limit:
+            raise CellError("failed", f"the fit took more than {limit:g} CPU seconds")
         predicted = self._method.predict(self._X[self.validation]).prediction
         return scoring.tuning_score(predicted, self._y[self.validation], self._name)
 

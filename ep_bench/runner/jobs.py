@@ -20,6 +20,7 @@ from ep_bench.types import Array, Cell, Dataset, DatasetRef, Record, SplitScheme
 if TYPE_CHECKING:
     from ep_bench.runner.earlier_results import Neighbour
     from ep_bench.spec import Study
+    from ep_bench.spec.models import Tune
 
 Options = Mapping[str, Any]
 
@@ -41,11 +42,22 @@ class Job:
     tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
     recalibrate: Mapping[str, Any] | None = None  # method, fraction, cross: the factor of the cell
     estimate: float | None = None  # seconds, from earlier records or estimated by the method
+    longer_search: str | None = None  # file of the cell with the same search and more trials
 
     @property
     def external(self) -> bool:
         """Return whether the method is not part of ep-bench; the answer needs no import of the method."""
         return ":" in self.use
+
+
+def with_longer_search(jobs: list[Job], tune: Tune | None, folder: Path) -> list[Job]:
+    """Return the jobs of an entry with the files of the cells whose search has its largest budget."""
+    trials = max(tune.budgets or [0]) if tune else 0
+    if tune is None or trials <= tune.trials:
+        return jobs
+    longest = [{**job.cell.factors, "tune": {**(job.tune or {}), "trials": trials}} for job in jobs]
+    files = [folder.resolve() / store.CELLS / f"{store.factor_hash(factors)}.json" for factors in longest]
+    return [replace(job, longer_search=str(file)) for job, file in zip(jobs, files, strict=True)]
 
 
 PARTS = "parts"  # the data set of a part

@@ -19,7 +19,7 @@ from ep_bench.results.files import sole_writer
 from ep_bench.results.selection import Wanted, matches
 from ep_bench.runner.earlier_results import EarlierResults, slot, take_over
 from ep_bench.runner.experiment_plan import plan_of_experiment
-from ep_bench.runner.jobs import AnyJob, BasePlan, Job, PlannedCell
+from ep_bench.runner.jobs import AnyJob, BasePlan, Job, PlannedCell, with_longer_search
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
@@ -189,7 +189,7 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
         if not study.reason_left_out(entry, ref):
             factors, options = _factors(study, ref, entry, infos[ref.label], schemes[ref.label], seed)
             jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], schemes[ref.label])
-            grouped.append((factors, infos[ref.label], jobs))
+            grouped.append((factors, infos[ref.label], with_longer_search(jobs, entry.tune, folder)))
     if not grouped:
         raise UserError("all cells are left out", where=str(study.path), field="left_out")
     past.find_neighbours(results, {job.cell.key for _, _, jobs in grouped for job in jobs})

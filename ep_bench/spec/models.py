@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from ep_bench.types import DatasetRef, SplitScheme, Task
 
@@ -68,12 +77,22 @@ class Tune(Strict):
     loss over levels (``pinball``) or, for classes, ``error_rate``. The best options are fitted to all training points.
     After reading, ``space`` is in the canonical form of ``spec.space``; if the file has none, it is the space that the
     method declares.
+
+    A trial fails if its fit takes more than ``cpu_seconds``. ``budgets`` are numbers of trials, instead of ``trials``;
+    with 1, nothing is searched. The entry becomes one entry per budget, and their searches have the same first trials.
     """
 
     trials: Annotated[int, Field(ge=1, le=100_000)] = 30
+    budgets: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2)] | None = Field(None, exclude=True)
     fraction: Fraction = 0.2
     space: Annotated[dict[str, Any], Field(min_length=1)] | None = None
     score: Literal["ll", "rmse", "crps", "pinball", "error_rate"] = "ll"
+    cpu_seconds: Annotated[float, Field(gt=0.0)] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_limit(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the limit of searches without one, which are older than this key."""
+        return {key: value for key, value in handler(self).items() if key != "cpu_seconds" or value is not None}
 
 
 class Recalibrate(Strict):
@@ -135,6 +154,15 @@ class MethodEntry(Strict):
     tune: Tune | None = None
     recalibrate: Recalibrate | None = None
     published: Text | None = None
+
+    def by_budget(self) -> list[MethodEntry]:
+        """Return one entry per budget of the search; the entry itself if it has none."""
+        tune = self.tune
+        if tune is None or tune.budgets is None:
+            return [self]
+        searches = {n: tune.model_copy(update={"trials": n}) if n > 1 else None for n in sorted(set(tune.budgets))}
+        labels = {n: f"{self.label}, {n} trials" if n > 1 else self.label for n in searches}
+        return [self.model_copy(update={"label": labels[n], "tune": one}) for n, one in searches.items()]
 
 
 class StandardSplits(Strict):

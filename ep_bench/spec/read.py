@@ -86,6 +86,9 @@ class _Reader:
         for i, part in enumerate(included):
             union.add(part, ("include", i))
         places = self._places("datasets", datasets) | self._places("methods", methods)
+        for entry in methods:
+            places |= {f"methods/{each.label}": places[f"methods/{entry.label}"] for each in entry.by_budget()}
+        methods = [each for entry in methods for each in entry.by_budget()]
         if included:
             if self.problems:
                 return None

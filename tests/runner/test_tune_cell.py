@@ -34,7 +34,7 @@ def run_one(folder: Path, entry: str, **study: str) -> Record:
 
 def trials_of(record: Record) -> list[dict[str, Any]]:
     """Return the trials without their times."""
-    return [{k: v for k, v in trial.items() if k != "seconds"} for trial in record.notes["tune"]["trials"]]
+    return [{k: v for k, v in trial.items() if "seconds" not in k} for trial in record.notes["tune"]["trials"]]
 
 
 def best_of(record: Record) -> Mapping[str, Any]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import estimator, methods, tuning
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
+from ep_bench.runner.cell import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
@@ -206,3 +207,59 @@ def test_a_score_that_a_method_cannot_have_is_refused(folder: Path, use: str, sc
 def test_a_score_of_a_density_is_possible_for_scores_of_standard_deviations(folder: Path) -> None:
     for score in ("ll", "rmse", "crps", "pinball"):
         assert plan_of(folder, f'{{use: "./m.py:Spread", tune: {{score: {score}}}}}').cells
+
+
+BUDGETS = """
+study: s
+datasets: [diabetes]
+splits: {scheme: standard, count: 1}
+methods:
+  - use: "./m.py:Slow"
+    label: slow
+    tune: {budgets: [1, 2, 4], fraction: 0.25, score: rmse, cpu_seconds: 9, space: {a: {uniform: [0, 1]}}}
+"""
+
+
+def test_budgets_are_entries_of_one_search(folder: Path) -> None:
+    plan = support.plan_of(folder, BUDGETS)
+    searches = {p.job.cell.method: p.job.cell.factors.get("tune", {}) for p in plan.cells}
+    assert list(searches) == ["slow", "slow, 2 trials", "slow, 4 trials"]
+    assert searches["slow"] == {}
+    assert searches["slow, 2 trials"] == searches["slow, 4 trials"] | {"trials": 2}
+    assert searches["slow, 4 trials"].keys() == {"trials", "fraction", "space", "score", "cpu_seconds"}
+    plain = BUDGETS.replace("budgets: [1, 2, 4]", "trials: 4").replace(", cpu_seconds: 9", "")
+    assert support.plan_of(folder, plain).cells[0].job.cell.factors["tune"].keys() == {
+        "trials", "fraction", "space", "score",
+    }  # fmt: skip
+
+
+def test_a_shorter_search_takes_its_trials_from_the_longer_one(folder: Path) -> None:
+    plan = support.plan_of(folder, BUDGETS)
+    jobs = {p.job.cell.method: p.job for p in plan.cells}
+    assert jobs["slow, 4 trials"].longer_search is None
+    alone = run_cell(jobs["slow, 2 trials"])
+    long = run_cell(jobs["slow, 4 trials"])
+    store.write_record(plan.folder, long)
+    short = run_cell(jobs["slow, 2 trials"])
+    assert short.notes["tune"]["trials"] == long.notes["tune"]["trials"][:2]
+    assert short.row["rmse"] == alone.row["rmse"]
+    assert short.row["tune_seconds"] > 0.5  # the trials of the longer search, which sleep
+
+
+def test_trials_over_the_limit_fail(folder: Path) -> None:
+    text = BUDGETS.replace("budgets: [1, 2, 4]", "trials: 2").replace("cpu_seconds: 9", "cpu_seconds: 1.0e-9")
+    record = run_cell(support.plan_of(folder, text).cells[0].job)
+    assert record.row["status"] == "failed"
+    assert "the fit took more than 1e-09 CPU seconds" in record.row["reason"]
+
+
+def test_spaces_of_the_league_contain_the_defaults() -> None:
+    """Finite spaces would be searched as grids, whose first trials are not those of a shorter search."""
+    entries = [entry for entry in read_study(ROOT / "configs" / "league.yaml").methods if entry.tune]
+    for entry in entries:
+        space = (entry.tune.space or {}) if entry.tune else {}
+        assert tuning._sampler(space, 20, 0, whole=True)[0] == 20, entry.label
+        if ":" not in entry.use:
+            inside, outside = tuning._parameters(space, estimator.resolve(entry.use, entry.options).options)
+            assert inside.keys() == space.keys(), entry.label
+            assert not outside
