@@ -17,6 +17,10 @@ from .stored import FIVE, LARGE, RESULTS, board, cells, merged
 
 DATASETS = ("yacht", "boston", "energy", "concrete", "kin8nm", "protein")  # of different numbers of data points
 LL = ("ll", "seconds")
+CLASSES = (
+    "wine-cultivars", "crabs", "sonar", "glass", "new-thyroid", "ionosphere", "svmguide2", "breast", "australian",
+    "pima",
+)  # fmt: skip
 ALL = ("rmse", *LL)
 SHOWN: dict[str, tuple[Sequence[str], Sequence[Entry]]] = {
     "pbp": (LL, [Entry("pbp-layers", "PBP-1"), Entry("pbp-layers", "PBP-2")]),
@@ -43,9 +47,9 @@ SHOWN: dict[str, tuple[Sequence[str], Sequence[Entry]]] = {
 }
 
 
-def by_size(columns: Sequence[str], entries: Sequence[Entry]) -> list[str]:
+def by_size(columns: Sequence[str], entries: Sequence[Entry], datasets: Sequence[str] = DATASETS) -> list[str]:
     """Return data sets by columns of entries; the names of the entries are in the head if there are several."""
-    first = {dataset: cells(entries[0].folder, entries[0].method, dataset) for dataset in DATASETS}
+    first = {dataset: cells(entries[0].folder, entries[0].method, dataset) for dataset in datasets}
     body = [
         [dataset, f"{rows[0]['n_train']:,.0f}", *(score(one, dataset, name) for one in entries for name in columns)]
         for dataset, rows in first.items()
@@ -136,6 +140,9 @@ def _first_splits(entry: Entry, dataset: str, column: str, count: int) -> str:
 
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
 TABLES["trees"] = trees
+TABLES["scores-ep_nn-classes"] = partial(
+    by_size, ("ll",), [Entry("ep-nn-classes", name) for name in ("NN-EP-LA", "NN-EP-ARD", "GP", "DGP-2")], CLASSES
+)
 TABLES["dgp-settings"] = partial(
     before_after, Entry("dgp-cosine", "DGP-2-50, cosine"), Entry("settings", "DGP-2-50, alpha 0.5")
 )

@@ -27,6 +27,7 @@ FIGURES = DOCS / "figures"
 OMITTED = (
     "pbp-plain",
     "bp-schedule",
+    "ep-nn-classes",
     "dgp-cosine",
     "dgp-classes-training",
     "dgp-classes-seed",
