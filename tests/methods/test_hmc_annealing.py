@@ -29,7 +29,7 @@ def test_the_evidence_of_a_linear_model_is_exact_in_both_directions():
     y = X @ [1.0, -0.5, 0.2] + 0.3 + np.sqrt(NOISE) * rng.normal(size=30)
     design = np.column_stack([X, np.ones(30)])
     exact = multivariate_normal.logpdf(y, cov=NOISE * np.eye(30) + PRIOR * design @ design.T)
-    _, (there, error), (back, error_back) = estimates(Rows(X, y), {"hidden": ()}, 300, 12)
+    _, (there, error), (back, error_back) = estimates(Rows(X, y), {"hidden": ()}, 300, 40)
     assert max(error, error_back) < 0.3
     assert abs(there - exact) < 4.0 * error
     assert abs(-back - exact) < 4.0 * error_back
@@ -41,7 +41,7 @@ def test_the_evidence_of_a_small_network_is_that_of_draws_from_its_prior(activat
     X = np.linspace(-1.0, 1.0, 5)[:, None]
     y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=5)
     model, (there, error), (back, error_back) = estimates(
-        Rows(X, y), {"hidden": (2,), "activation": activation}, 300, 10
+        Rows(X, y), {"hidden": (2,), "activation": activation}, 300, 40
     )
     W = np.sqrt(PRIOR) * rng.standard_normal((200_000, len(model.group)))
     f = residuals.outputs(X, W, model.rows.layers, model.rows.kind)
