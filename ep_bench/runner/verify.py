@@ -38,9 +38,11 @@ STABLE = 1e-3
 # Options with which a stable method is not: another processor changes log-likelihoods of factorial variational Bayes by
 # up to 0.006 of these standard deviations, that of black-box alpha on split 9 of boston by 0.05, and those of networks
 # whose noise depends on the input by 0.9, with another ``exp`` of the C library. With three starts, a Gaussian process
-# on split 12 of yacht then ends in another maximum of the evidence: 0.6.
+# on split 12 of yacht then ends in another maximum of the evidence: 0.6. Hundreds of parallel sweeps of EP for networks
+# end at another fixed point on fold 1 of boston: 1.
 UNSTABLE = (
     ("gp_t", "inference", "fvb"), ("bb_alpha", "alpha", 1.0), ("vi", "noise", "heteroscedastic"), ("gp", "starts", 3),
+    ("ep_nn", "updates", "parallel"),
 )  # fmt: skip
 # Methods whose fits may end in another optimum on another processor, by more than the limits below: with another
 # ``exp``, the error of LA-full on a gap of yacht moves by 2 standard deviations over the splits. Networks with a noise
