@@ -67,15 +67,15 @@ class Comparisons:
         return self._exceptions(Accept, "accept", raw)
 
     def left_out(self, raw: Sequence[Any]) -> list[LeftOut]:
-        """Return the combinations of a method and a data set that are not computed."""
+        """Return the combinations of a method and a data set that are not computed; an item may name several sets."""
         return self._exceptions(LeftOut, "left_out", raw)
 
     def _exceptions(self, model: type[_E], key: str, raw: Sequence[Any]) -> list[_E]:
         """Return the entries of a list, which differ in more than their reason."""
         kept: dict[tuple[str | None, ...], _E] = {}
-        for i, item in enumerate(raw):
+        for i, single in ((i, single) for i, item in enumerate(raw) for single in _by_dataset(item)):
             place: Place = (key, i)
-            checked = validate(model, item, place, self._problems)
+            checked = validate(model, single, place, self._problems)
             if checked is None:
                 continue
             self._check_names(place, checked.method, checked.dataset)
@@ -89,3 +89,9 @@ class Comparisons:
         self._problems.known((*place, "method"), method, "not a method of this study", self._methods)
         if dataset is not None:
             self._problems.known((*place, "dataset"), dataset, "not a data set of this study", self._datasets)
+
+
+def _by_dataset(item: Any) -> list[Any]:
+    """Return an item once per data set that it names, as it is if it does not name a list."""
+    names = item.get("dataset") if isinstance(item, Mapping) else None
+    return [{**item, "dataset": name} for name in names] if isinstance(names, list) and names else [item]

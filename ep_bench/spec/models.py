@@ -117,7 +117,7 @@ class Accept(Strict):
 
 
 class LeftOut(Strict):
-    """A method that is not run on a data set, with the reason, such as its time."""
+    """A method that is not run on a data set, with the reason, such as its time. A file may have a list of sets."""
 
     method: Label
     dataset: Label

@@ -66,8 +66,8 @@ def _sections(parts: Mapping[str, Schema]) -> Schema:
         "limits": parts["limits"],
         "compare": parts["compare"],
         "ranks": {"type": "array", "items": parts["ranks"]},
-        "accept": {"type": "array", "items": parts["accept"]},
-        "left_out": {"type": "array", "items": parts["left_out"]},
+        "accept": {"type": "array", "items": _by_dataset(parts["accept"])},
+        "left_out": {"type": "array", "items": _by_dataset(parts["left_out"])},
         "experiment": experiments,
     }
 
@@ -96,6 +96,12 @@ def _entries(parts: Mapping[str, Schema]) -> Iterable[Schema]:
 def _experiment(name: str, options: Schema) -> Schema:
     is_this = {"properties": {"experiment": {"const": name}}, "required": ["experiment"]}
     return {"if": is_this, "then": {"properties": {"options": options}}}
+
+
+def _by_dataset(schema: Schema) -> Schema:
+    """Return the schema of an item that may name several data sets."""
+    one = schema["properties"]["dataset"]
+    return _with(schema, dataset={"anyOf": [one, {"type": "array", "minItems": 1, "items": {"type": "string"}}]})
 
 
 def _with(schema: Schema, **properties: Schema) -> Schema:

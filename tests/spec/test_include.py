@@ -103,6 +103,15 @@ accept: [{method: pbp, dataset: naval, metric: ll, reason: known}]
     assert {each.dataset for each in study.accept} == {"boston", "naval"}
 
 
+def test_an_item_may_name_several_data_sets(tmp_path: Path) -> None:
+    more = "\nleft_out: [{method: pbp, dataset: [naval, boston], reason: long}]\n"
+    study = read(tmp_path, WHOLE, second=SECOND + more)
+    assert {each.dataset for each in study.left_out} == {"naval", "boston"}
+    for wrong, message in (("[naval, bostn]", "not a data set of this study"), ("[]", "dataset")):
+        with pytest.raises(UserError, match=message):
+            read(tmp_path, WHOLE, second=SECOND + more.replace("[naval, boston]", wrong))
+
+
 def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> None:
     own = "datasets: [wine, boston]\nmethods: [{use: bp, label: BP}, {use: gp, label: GP}, {use: pbp, label: mine}]\n"
     study = read(tmp_path, WHOLE + own)
