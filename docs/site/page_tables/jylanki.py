@@ -68,13 +68,14 @@ def starts() -> list[str]:
 
 def spreads() -> list[str]:
     """Return spreads over test points and times of table 1 of the 2014 paper, printed numbers in brackets."""
-    folder = "nn-ep-table1"
-    kept = row_scores.read(stored_study(folder).folder)
-    (found,) = collect(merged(folder))
-    body = [
-        [block.dataset, line.method, *_compared(line, cells(folder, line.method, block.dataset), kept)]
-        for block in found.blocks for line in block.lines
-    ]  # fmt: skip
+    body = []
+    for folder in ("nn-ep-table1", "nn-ep-kin40k"):
+        kept = row_scores.read(stored_study(folder).folder)
+        (found,) = collect(merged(folder))
+        body += [
+            [block.dataset, line.method, *_compared(line, cells(folder, line.method, block.dataset), kept)]
+            for block in found.blocks for line in block.lines if any(line.printed)
+        ]  # fmt: skip
     return table(["Data set", "Model", "LPD std", "LPD 1 %", "SE std", "SE 99 %", "Time"], body)
 
 
@@ -94,7 +95,7 @@ def _compared(line: PointTableLine, rows: Sequence[Row], kept: Mapping[str, row_
 
 
 def _errors(rows: Sequence[Row], kept: Mapping[str, row_scores.Scores]) -> dict[str, float]:
-    """Return the standard errors of our spreads, by a bootstrap over test points."""
+    """Return the standard errors of our spreads, by a bootstrap over test points; NaN without scores of points."""
     scores = published.normalised(rows, kept)
     if scores is None:
         return dict.fromkeys(SPREADS, math.nan)
