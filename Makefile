@@ -7,6 +7,7 @@
 # make docs     build the documentation site in build/site  make clean  remove the environment and all caches
 # make suite    collect finished cells in results/suite
 # make dist     build, check and install wheel and source archive    make image-steps  run the steps of the container image
+# make results-archive   pack the committed results, for users of a wheel
 # make release VERSION=1.0.0 REPOSITORY=URL   state version, date and address of a release in all files
 # make workflows  validate the workflows    make test-minimum  fast tests with the lowest versions of the libraries
 # make outdated, audit, licences  of the locked dependencies
@@ -30,7 +31,7 @@ TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) 
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
 .PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench lock \
-  release dist image-steps workflows outdated audit licences test-minimum clean
+  release dist results-archive image-steps workflows outdated audit licences test-minimum clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -157,6 +158,11 @@ dist: $(READY) $(TOOLS_READY)
 	$(BIN)/python -m build --no-isolation
 	$(TOOLS)/twine check --strict dist/*
 	sh release/try_archives.sh $(BIN)/python $(LIBRARIES)
+
+# Unpacked, it is the folder `results/` of a clone.
+results-archive:
+	mkdir -p build
+	git archive --format tar.gz --output build/ep-bench-results.tar.gz HEAD results
 
 # The steps of the image, without a builder.
 image-steps: dist

@@ -67,9 +67,14 @@ def codemeta(about: dict[str, Any]) -> dict[str, Any]:
     } | ({"datePublished": str(about["date-released"])} if "date-released" in about else {})
 
 
+def citation() -> dict[str, Any]:
+    """Return the content of CITATION.cff."""
+    return dict(yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")))
+
+
 def derived() -> dict[str, str]:
     """Return the content of the files that follow from CITATION.cff, by name."""
-    about = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    about = citation()
     entry = next(entries([]))
     readme = BIBTEX.sub(lambda _: entry, (ROOT / "README.md").read_text(encoding="utf-8"))
     files = {".zenodo.json": zenodo(about), "codemeta.json": codemeta(about)}
@@ -82,10 +87,16 @@ def main(version: str = "", repository: str = "") -> None:
         if not re.fullmatch(r"https://\S+", repository):
             sys.exit("REPOSITORY: give the address of the repository, https://...")
         today = dt.datetime.now(dt.UTC).date().isoformat()
-        replace("pyproject.toml", version=version, Repository=repository)
-        replace("CITATION.cff", version=version, **{"repository-code": repository, "date-released": today})
         changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-        changes = re.sub(r"(?m)^## Unreleased.*$", f"## {version}, {today}", changes, count=1)
+        changes, sections = re.subn(r"(?m)^## Unreleased.*$", f"## {version}, {today}", changes, count=1)
+        if not sections:
+            sys.exit("CHANGELOG.md: there is no section `## Unreleased`")
+        replace("pyproject.toml", version=version)
+        replace("CITATION.cff", version=version, **{"date-released": today})
+        address = citation()["repository-code"]
+        for name in ("pyproject.toml", "CITATION.cff"):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            (ROOT / name).write_text(text.replace(address, repository), encoding="utf-8")
         (ROOT / "CHANGELOG.md").write_text(changes, encoding="utf-8")
     for name, text in derived().items():
         (ROOT / name).write_text(text, encoding="utf-8")

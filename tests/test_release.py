@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from release import metadata
@@ -25,6 +26,10 @@ def test_one_command_states_a_release(tmp_path: Path, monkeypatch) -> None:
     for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md", "README.md"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(metadata, "ROOT", tmp_path)
+    (tmp_path / "CHANGELOG.md").write_text("## 7.8.8, 2026-01-01\n")
+    with pytest.raises(SystemExit, match="Unreleased"):
+        metadata.main("7.8.9", "https://example.org/x")
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 7.8.8, 2026-01-01\n")
     metadata.main("7.8.9", "https://example.org/x")
     texts = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert all("7.8.9" in text for name, text in texts.items() if name != "README.md")

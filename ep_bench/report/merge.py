@@ -96,6 +96,14 @@ class MergedStudies:
             for label, entry in (study.lock.get("methods") or {}).items():
                 yield self.names.get((tag, label), label), entry
 
+    def labels(self) -> dict[str, str]:
+        """Return the label in the report by it, and by the labels of studies that name the same cells differently."""
+        others: dict[str, set[str]] = {}
+        for (_, label), name in self.names.items():
+            others.setdefault(label, set()).add(name)
+        unique = {label: name for label, (name, *more) in others.items() if not more}
+        return unique | {name: name for name in self.methods}
+
     @cached_property
     def source(self) -> str:
         """Where the numbers come from: studies, a hash of the cells with their scores, version and its date."""

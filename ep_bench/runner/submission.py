@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import random
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,8 +13,12 @@ from ep_bench import adapters, data
 from ep_bench.adapters.targets import distributions
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.results.submission import SUBMISSION
+from ep_bench.results.selection import KEYS
+from ep_bench.results.submission import SUBMISSION, VERIFIED
+from ep_bench.runner.recompute import seconds_of
+from ep_bench.runner.verify import Sample
 
+SEEDS = 10**6  # number of seeds of a sample
 STUDY = "study.yaml"  # copy of the study, next to copies of the files that it names
 _FILES = (store.LOCK, store.RESULTS, "curves.json", "rows.json", STUDY)
 _NEEDS = {  # classes of ep-bench and the packages of its extras
@@ -21,6 +26,7 @@ _NEEDS = {  # classes of ep-bench and the packages of its extras
     "ep_bench.tree_baselines:CatBoost": "catboost",
     "ep_bench.tree_baselines:LightGBM": "lightgbm",
     "ep_bench.tree_baselines:QuantileForest": "quantile_forest",
+    "ep_bench.tree_baselines:XGBoost": "xgboost",
 }
 
 
@@ -96,7 +102,7 @@ def copy_study(path: Path, folder: Path, lock: Mapping[str, Any]) -> None:
 
 
 def manifest(study: store.StudyResults, by: str) -> dict[str, Any]:
-    """Return the manifest of a submission that nobody has verified yet."""
+    """Return the manifest of a submission."""
     names = {entry["name"] for entry in study.lock["datasets"].values()}
     files = {file for use in methods_of(study.lock) for file in adapters.files(use, study.folder, {})}
     sources = {str(file.relative_to(study.folder.resolve())) for file in files}
@@ -108,12 +114,31 @@ def manifest(study: store.StudyResults, by: str) -> dict[str, Any]:
         "requirements": requirements(study.lock),
         "licences": {name: data.card(name).licence for name in sorted(names)},
         "files": store.file_checksums(study.folder, sorted(sources | present)),
-        "verified": [],
     }
 
 
+def seed_of(submission: Mapping[str, Any]) -> int:
+    """Return the seed of the sample that is computed before a submission; it follows from the submitted files."""
+    return int(store.factor_hash(submission["files"]), 16) % SEEDS
+
+
+def longer_cells(study: store.StudyResults, sample: Sample) -> list[str]:
+    """State how many finished cells are too long for the sample, and name a random one, which anybody may compute."""
+    cells = {cell["cell"]: cell for cell in store.lock_cells(study.lock)}
+    rows = [row for row in study.all_rows if row["status"] == "ok"]
+    longer = [row for row in rows if seconds_of(row) > sample.longest]
+    lines = [f"sample of {len(rows) - len(longer)} of {len(rows)} cells, which took at most {sample.longest:g} s each"]
+    if longer:
+        cell = cells[random.Random(sample.seed).choice(longer)["cell"]]
+        chosen = " ".join(f"--select '{key}={cell[key]}'" for key in KEYS)
+        lines.append(f"one of the others, not computed again: ep-bench verify {study.folder} {chosen}")
+    return lines
+
+
 def changed_files(folder: Path, submission: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs from the files that were submitted."""
-    for name, expected in submission["files"].items():
+    """Yield what differs from the files that were submitted, and what a submission must not state."""
+    if "verified" in submission:
+        yield f"{SUBMISSION} has `verified`, which only {VERIFIED} of the maintainers states"
+    for name, expected in {store.LOCK: "", store.RESULTS: "", **submission["files"]}.items():
         if not (folder / name).is_file() or store.file_checksums(folder, [name])[name] != expected:
-            yield f"{name} is not the file that was submitted; to submit again, remove {SUBMISSION}"
+            yield f"{name} is not the file that was submitted"

@@ -125,6 +125,7 @@ class Sample:
     cells: int | None
     select: Sequence[str] = ()
     files: bool = False  # whether classes in files of the results folders are imported
+    longest: float = math.inf  # seconds: if finite, all cells with a shorter stored time have the same probability
 
 
 def verify(
@@ -170,11 +171,14 @@ def _finished_cells(study: store.StudyResults) -> Iterator[Mapping[str, Any]]:
 def _choose(
     study: store.StudyResults, outcome: Verification, sample: Sample, chance: random.Random
 ) -> list[StoredCell]:
-    """Return random cells of a study; the probability of a cell decreases with its stored time."""
+    """Return random cells of a study; without ``longest``, the probability decreases with the stored time."""
     rows = {row["cell"]: row for row in study.all_rows if row["status"] == "ok"}
     wanted = selection(sample.select)
     cells = {cell["cell"]: cell for cell in _finished_cells(study) if matches(cell, wanted)}
     found = [StoredCell(study, cell, rows[key], outcome) for key, cell in cells.items()]
+    if math.isfinite(sample.longest):
+        short = [each for each in found if seconds_of(each.row) <= sample.longest]
+        return chance.sample(short, min(len(short), sample.cells or len(short)))
     return _cheap_first(found, chance)[: sample.cells]
 
 

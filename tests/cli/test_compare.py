@@ -12,7 +12,8 @@ from ep_bench.cli.output.compare import labels_in
 from ep_bench.errors import UserError
 from tests.commands import ep_bench as command
 
-FOLDER = Path(__file__).parents[2] / "results" / "bnn-optimisation"
+RESULTS = Path(__file__).parents[2] / "results"
+FOLDER = RESULTS / "bnn-optimisation"
 
 
 def test_a_pair_has_a_row_per_data_set_and_one_over_all(tmp_path: Path) -> None:
@@ -38,11 +39,17 @@ def test_three_methods_are_three_pairs() -> None:
     ]
 
 
+def test_a_method_has_the_label_of_each_study() -> None:
+    done = command("compare", RESULTS / "pbp-table-1", FOLDER, "--methods", "PBP-1,BP-1", "--select", "dataset=yacht")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Mean test log-likelihood of PBP minus BP-1 (nats)\n")
+
+
 def test_labels_may_have_commas() -> None:
-    assert labels_in("GP-t, EP,GP", ["GP", "GP-t, EP", "GP-t"]) == ["GP-t, EP", "GP"]
+    assert labels_in("GP-t, EP,GP", {name: name for name in ("GP", "GP-t, EP", "GP-t")}) == ["GP-t, EP", "GP"]
 
 
-@pytest.mark.parametrize("text", ["GP", "GP,GP", "GP,", "GP,PBB"])
+@pytest.mark.parametrize("text", ["GP", "GP,GP", "GP,", "GP,PBS", "PBP,PBB"])
 def test_wrong_methods_are_an_error(text: str) -> None:
     with pytest.raises(UserError, match="--methods"):
-        labels_in(text, ["GP", "PBP"])
+        labels_in(text, {"GP": "GP", "PBP": "PBP", "PBB": "PBP"})

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import re
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +21,10 @@ from ep_bench.results import store
 from ep_bench.results.integrity import checksum
 from ep_bench.results.submission import origin
 from ep_bench.runner import submission
+from ep_bench.runner.verify import Sample, Verification, _choose
 from tests.commands import ep_bench
 
+ROOT = Path(__file__).parents[2]
 STUDY = """
 study: mine
 datasets: [yacht]
@@ -89,6 +96,9 @@ def test_a_submission_is_accepted_and_verified_elsewhere(study: Path, tmp_path: 
     shutil.rmtree(tmp_path / "own")
     assert ep_bench("submit", received, "--by", "Bob").returncode == 0
     assert origin(received) == "submitted by Ada, verified by Bob"
+    (verified,) = json.loads((received / "verified.json").read_text())
+    assert "4 results computed again, 0 different" in verified["result"]
+    assert "sample of 4 of 4 cells" in verified["result"]
     assert "| Bob |" in (received / "pull-request.md").read_text()
     assert ep_bench("report", received, "--out", tmp_path / "report").returncode == 0
     assert "own: submitted by Ada, verified by Bob." in (tmp_path / "report" / "report.html").read_text()
@@ -97,6 +107,87 @@ def test_a_submission_is_accepted_and_verified_elsewhere(study: Path, tmp_path: 
     changed = ep_bench("submit", received, "--by", "Bob")
     assert changed.returncode == 2
     assert "not the file that was submitted" in changed.stderr
+
+    assert ep_bench("submit", folder, "--by", "Ada", "--cells", 1).returncode == 0  # submitted again
+    shutil.copy(received / "verified.json", folder)
+    assert origin(folder) == "submitted by Ada, not verified by others", "the verification is of the earlier submission"
+
+
+@pytest.mark.slow
+def test_a_submission_that_states_its_own_verification_is_refused(study: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    assert ep_bench("submit", folder, "--by", "Ada", "--study", study, "--cells", 1).returncode == 0
+    path = folder / "submission.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"verified": [{"by": "Bob"}]}))
+    assert origin(folder) == "submitted by Ada, not verified by others"
+    refused = ep_bench("submit", folder, "--by", "Carol")
+    assert refused.returncode == 2
+    assert "submission.json has `verified`" in refused.stderr
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    return subprocess.run(["git", "-C", folder, *who, *words], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.slow
+def test_the_workflow_verifies_with_the_code_of_the_base_branch(study: Path, tmp_path: Path) -> None:
+    text = (ROOT / "release" / "verify_submissions.sh").read_text()
+    clone = tmp_path / "clone"
+    git(tmp_path, "init", "--quiet", str(clone))
+    (clone / ".gitignore").write_text(".venv\nbuild\n")
+    (clone / ".venv").symlink_to(sys.prefix)
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "--message", "base")
+    assert ep_bench("submit", tmp_path / "mine", "--by", "Ada", "--study", study).returncode == 0
+    shutil.copytree(tmp_path / "mine", clone / "results" / "mine", ignore=shutil.ignore_patterns("cells", "*.md"))
+    (clone / "code.py").write_text("raise SystemExit")
+    git(clone, "checkout", "--quiet", "-b", "theirs")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "--message", "results")
+    git(clone, "checkout", "--quiet", "-")
+
+    def verify(author: str) -> tuple[int, str]:
+        command = ["sh", "-c", text, "verify_submissions.sh", "theirs", "comment.md", author]
+        done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
+        git(clone, "reset", "--quiet", "--hard")
+        return done.returncode, (clone / "comment.md").read_text() + done.stderr
+
+    code, comment = verify("NONE")
+    assert code == 0, comment
+    assert "verified by workflow of the repository" in comment
+    assert "changed by this pull request:\n\n```\ncode.py\n" in comment
+
+    git(clone, "checkout", "--quiet", "theirs")
+    alter(clone / "results" / "mine", forged=False)
+    (clone / "results" / "mine" / "verified.json").write_text("[]")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "--message", "altered")
+    git(clone, "checkout", "--quiet", "-")
+    code, comment = verify("CONTRIBUTOR")
+    assert code == 1
+    assert "Only maintainers state that results are verified" in comment
+    assert "results/mine/verified.json" in comment
+    assert "mine: not verified" in comment
+    assert "does not match its checksum" in comment
+    assert "Only maintainers" not in verify("MEMBER")[1]
+
+
+def test_the_sample_is_uniform_over_the_shorter_cells_and_one_of_the_longer_is_named(tmp_path: Path) -> None:
+    lock = {"groups": [{"method": "m", "dataset": "d", "factors": {}, "cells": {str(i): f"c{i}" for i in range(10)}}]}
+    seconds = [0.01, 299.0, *[0.01] * 7, 301.0]
+    rows = [{"cell": f"c{i}", "status": "ok", "fit_seconds": each} for i, each in enumerate(seconds)]
+    study = store.StudyResults(tmp_path, "mine", lock, rows)
+    drawn = Counter(
+        stored.row["cell"]
+        for seed in range(900)
+        for stored in _choose(study, Verification(""), Sample(seed, 3, longest=300.0), random.Random(seed))
+    )
+    assert set(drawn) == {f"c{i}" for i in range(9)}
+    assert all(abs(count - 300) < 5 * math.sqrt(900 * 1 / 3 * 2 / 3) for count in drawn.values())
+    first, second = submission.longer_cells(study, Sample(0, 3, longest=300.0))
+    assert first == "sample of 9 of 10 cells, which took at most 300 s each"
+    assert second.endswith("--select 'method=m' --select 'dataset=d' --select 'split=9'")
 
 
 @pytest.mark.slow
@@ -145,7 +236,7 @@ def test_only_packages_that_others_can_install_are_accepted(files, refused, tmp_
 
 
 def test_the_packages_of_extras_are_required(monkeypatch) -> None:
-    names = ["catboost", "lightgbm", "ngboost", "quantile_forest"]
+    names = ["catboost", "lightgbm", "ngboost", "quantile_forest", "xgboost"]
     monkeypatch.setattr(
         submission,
         "distributions",

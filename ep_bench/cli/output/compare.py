@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def compare_folders(
 ) -> Iterator[Item]:
     """Yield a table for each pair of methods, and write all columns to ``out``."""
     merged = merge(folders, select)
-    labels = labels_in(methods, merged.methods)
+    labels = labels_in(methods, merged.labels())
     about = facts(merged, score)
     if len(labels) == 2:
         table = compare(merged.rows, *labels, score=score, rope=rope, **about)
@@ -42,8 +42,10 @@ def compare_folders(
     yield f"p: corrected resampled t-test, Holm's correction over {family}; better is {chosen.better}"
 
 
-def labels_in(text: str, known: Collection[str]) -> list[str]:
-    """Return the labels of a list separated by commas. Labels may have commas themselves: the longest one counts.
+def labels_in(text: str, known: Mapping[str, str]) -> list[str]:
+    """Return the labels in the report of a list separated by commas.
+
+    Labels may have commas themselves: the longest one counts.
 
     Raises UserError for a label that is not known, one that is repeated, or fewer than two.
     """
@@ -52,8 +54,8 @@ def labels_in(text: str, known: Collection[str]) -> list[str]:
         lengths = range(len(parts), 0, -1)
         size = next((n for n in lengths if ", ".join(parts[:n]) in known), 0)
         if not size:
-            raise UserError("unknown method", where="--methods", found=parts[0], allowed=known, name=parts[0])
-        found.append(", ".join(parts[:size]))
+            raise UserError("unknown method", where="--methods", found=parts[0], allowed=list(known), name=parts[0])
+        found.append(known[", ".join(parts[:size])])
         del parts[:size]
     if len(found) < 2 or len(set(found)) < len(found):
         raise UserError("wrong methods", where="--methods", found=text, allowed="two or more different labels")
