@@ -160,28 +160,31 @@ def _clenshaw_curtis(n: int) -> Array:
 
 def _of_mixture(prediction: Predictive, y: Array) -> float:
     """Return the mean CRPS of mixtures of Gaussians (Grimit et al. 2006): E|Y - y| - E|Y - Y'| / 2."""
-    weights, means, variances = prediction.weights, prediction.means, prediction.variances
+    given, means, variances = prediction.weights, prediction.means, prediction.variances
     scores = np.empty(len(y))
-    step = max(1, _CHUNK // len(weights))
+    step = max(1, _CHUNK // len(given))
     for start in range(0, len(y), step):
         rows = slice(start, start + step)
-        to_target = weights @ _mean_distance(y[rows] - means[:, rows], variances[:, rows])
+        to_components = _mean_distance(y[rows] - means[:, rows], variances[:, rows])
+        weights = given[:, None] if given.ndim == 1 else given[:, rows]
+        to_target = given @ to_components if given.ndim == 1 else (weights * to_components).sum(axis=0)
         scores[rows] = to_target - 0.5 * _distance_between(weights, means[:, rows], variances[:, rows])
     return float(scores.mean())
 
 
 def _distance_between(weights: Array, means: Array, variances: Array) -> Array:
-    """Return E|Y - Y'| (N,) of mixtures of Gaussians, weights (S,), means and variances (S, N).
+    """Return E|Y - Y'| (N,) of mixtures of Gaussians, weights (S, 1) or (S, N), means and variances (S, N).
 
     At most ``_FEW`` components are compared in pairs. Otherwise pairs with the k narrowest components of each data
     point are computed exactly, and quadrature with equal steps gives the rest; k minimises the total work. Quadrature
     with growing steps replaces both if they are much work, and if it converges.
     """
     if len(weights) <= _FEW:
-        return _pairs(weights[:, None], means, variances, len(weights))
+        return _pairs(weights, means, variances, len(weights))
     order = np.argsort(variances, axis=0)
-    means, variances = (np.take_along_axis(array, order, axis=0) for array in (means, variances))
-    sorted_weights, stds = weights[order], np.sqrt(variances)
+    full = np.broadcast_to(weights, means.shape)
+    sorted_weights, means, variances = (np.take_along_axis(one, order, axis=0) for one in (full, means, variances))
+    stds = np.sqrt(variances)
     with np.errstate(invalid="ignore", divide="ignore"):
         low = (means - _TAIL * stds).min(axis=0)
         high = (means + _TAIL * stds).max(axis=0)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from ep_bench import scores
 from ep_bench.errors import UserError, nearest
-from ep_bench.predictions import Predictive
+from ep_bench.predictions import Predictive, mixture
 
 MIXTURE = Predictive([0.5, 0.5], [[0.0], [1.0]], [[1.0], [4.0]])
 
@@ -109,3 +110,39 @@ def test_a_variance_that_the_components_leave_out() -> None:
     endless = Predictive(MIXTURE.weights, MIXTURE.means, MIXTURE.variances, beyond=np.inf).rescale(1.0, 3.0)
     assert endless.std().tolist() == [np.inf]
     np.testing.assert_allclose(endless.quantile(0.3), MIXTURE.rescale(1.0, 3.0).quantile(0.3))
+
+
+def test_weights_by_observation_are_one_mixture_per_observation() -> None:
+    rng = np.random.default_rng(8)
+    means, variances = rng.normal(size=(3, 5)), rng.gamma(1.0, size=(3, 5))
+    weights, y = rng.dirichlet(np.ones(3), size=5).T, rng.normal(size=5)
+    joined = Predictive(weights, means, variances).rescale(2.0, 3.0)
+    single = [
+        Predictive(weights[:, i], means[:, i : i + 1], variances[:, i : i + 1]).rescale(2.0, 3.0) for i in range(5)
+    ]
+    for function in ("logpdf", "cdf", "logpdf_gaussian"):
+        expected = [getattr(one, function)(y[i : i + 1])[0] for i, one in enumerate(single)]
+        np.testing.assert_allclose(getattr(joined, function)(y), expected, rtol=1e-12)
+    np.testing.assert_allclose(joined.quantile(0.3), [one.quantile(0.3)[0] for one in single], rtol=1e-9)
+    np.testing.assert_allclose(joined.mean(), [one.mean()[0] for one in single], rtol=1e-12)
+    np.testing.assert_allclose(joined.variance(), [one.variance()[0] for one in single], rtol=1e-12)
+    crps = np.mean([scores.crps(one, y[i : i + 1]) for i, one in enumerate(single)])
+    assert scores.crps(joined, y) == pytest.approx(crps, rel=1e-12)
+    draws = joined.sample(rng, 40_000)
+    error = 5.0 * joined.std() / 200.0
+    assert np.all(np.abs(draws.mean(axis=0) - joined.mean()) < error)
+    np.testing.assert_allclose((draws <= y).mean(axis=0), joined.cdf(y), atol=0.0125)
+
+
+def test_blocks_of_observations_have_their_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    weights, y = rng.dirichlet(np.ones(3), size=7).T, rng.normal(size=7)
+    whole = Predictive(weights, rng.normal(size=(3, 7)), np.ones((3, 7)))
+    expected = whole.logpdf(y)
+    monkeypatch.setattr(mixture, "_BLOCK", 6)
+    np.testing.assert_array_equal(whole.logpdf(y), expected)
+
+
+def test_weights_of_an_observation_that_do_not_sum_to_1_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"found a sum of 0\.9"):
+        Predictive([[0.5, 0.5], [0.5, 0.4]], np.zeros((2, 2)), np.ones((2, 2)))

@@ -145,6 +145,27 @@ def test_few_points_are_cross_validated() -> None:
     np.testing.assert_array_equal(np.sort(np.concatenate(held_out)), np.arange(900))
 
 
+@pytest.mark.parametrize("kind", ["isotonic", "conformal"])
+@pytest.mark.parametrize("cross", [False, True])
+def test_with_refit_a_model_of_all_points_is_mapped_by_the_held_out_points(kind: str, cross: bool) -> None:
+    y = np.random.default_rng(8).standard_normal(300)
+    X = np.arange(300.0)[:, None]
+    model = RecalibratedModel(lambda: Fixed(2.0), kind, 0.2, 0, cross, refit=True).fit(X, y)
+    (predicts,) = model.models_
+    np.testing.assert_array_equal(predicts.X, X)
+    module = {"isotonic": isotonic, "conformal": conformal}[kind]
+    parts = held_out_parts(300, 0.2, 0, cross)
+    assert len(parts) == (5 if cross else 1)
+    given = [Fixed(2.0).predict_dist(X[held_out]) for _, held_out in parts]
+    expected = np.concatenate(
+        [module.evidence(one, y[held]) for one, (_, held) in zip(given, parts, strict=True)], axis=-1
+    )
+    np.testing.assert_array_equal(model.evidences_[0], expected)
+    found = model.predict_dist(np.zeros((5, 1)))
+    once = module.recalibrate([Fixed(2.0).predict_dist(np.zeros((5, 1)))], [expected])
+    np.testing.assert_array_equal(found.quantile(0.75), once.quantile(0.75))
+
+
 def test_the_regressor_is_one_of_scikit_learn() -> None:
     from sklearn.base import clone
     from sklearn.linear_model import BayesianRidge

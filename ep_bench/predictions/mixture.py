@@ -21,11 +21,12 @@ class Predictive:
     """Predictive distribution of N observations, noise included: one weighted mixture of S Gaussians per observation.
 
     EP and Gaussian processes have S = 1. Samplers have one component per draw, quadrature over the noise one per node.
+    Weights may differ between observations, as those of a mixture density network do.
 
     Parameters
     ----------
-    weights : array-like of shape (S,)
-        Non-negative, with sum 1.
+    weights : array-like of shape (S,) or (S, N)
+        Non-negative, with sum 1 over the components.
     means : array-like of shape (S, N)
         Means of the components.
     variances : array-like of shape (S, N)
@@ -45,13 +46,19 @@ class Predictive:
         self.weights: Array = np.atleast_1d(real_array(weights, "weights"))
         self.means: Array = np.atleast_2d(real_array(means, "means"))
         self.variances: Array = np.atleast_2d(real_array(variances, "variances"))
-        if self.means.shape != self.variances.shape or self.means.shape[0] != self.weights.size:
+        if self.means.shape != self.variances.shape or self.weights.shape not in (
+            self.means.shape[:1],
+            self.means.shape,
+        ):
             raise ValueError(
-                f"the shapes of weights (S,), means (S, N) and variances (S, N) do not match: "
+                f"the shapes of weights (S,) or (S, N), means (S, N) and variances (S, N) do not match: "
                 f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
-        if not (np.all(self.weights >= 0.0) and abs(self.weights.sum() - 1.0) <= 1e-8):  # so that NaN is refused
-            raise ValueError(f"weights must be non-negative and sum to 1, found a sum of {self.weights.sum():g}")
+        sums = np.atleast_1d(self.weights.sum(axis=0))
+        if not (np.all(self.weights >= 0.0) and np.all(np.abs(sums - 1.0) <= 1e-8)):  # so that NaN is refused
+            raise ValueError(
+                f"weights must be non-negative and sum to 1, found a sum of {sums[np.abs(sums - 1.0).argmax()]:g}"
+            )
         if np.any(self.variances < 0.0):
             raise ValueError(f"variances must be non-negative, found {self.variances.min():g}")
 
@@ -76,7 +83,7 @@ class Predictive:
 
     def mean(self) -> Array:
         """Return the means (N,)."""
-        return np.asarray(self.weights @ self.means)
+        return self._average(self.means)
 
     def variance(self) -> Array:
         """Return the variances (N,), noise included; inf if they do not exist."""
@@ -106,8 +113,12 @@ class Predictive:
     def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
         """Return draws (size, N)."""
         n = self.means.shape[1]
-        component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
         columns = np.arange(n)
+        if self.weights.ndim == 1:
+            component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
+        else:
+            below = np.cumsum(self.weights, axis=0)[:-1, None, :]
+            component = (rng.random((size, n)) >= below).sum(axis=0)
         noise = rng.standard_normal((size, n))
         stds = np.broadcast_to(self._stds, self.means.shape)
         return self.means[component, columns] + stds[component, columns] * noise
@@ -121,23 +132,33 @@ class Predictive:
         parts = []
         for start in range(0, n, size):
             rows = slice(start, start + size)
-            block = Predictive(self.weights, self.means[:, rows], self.variances[:, rows])
+            weights = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
+            block = Predictive(weights, self.means[:, rows], self.variances[:, rows])
             parts.append(compute(block, *(np.broadcast_to(target, n)[rows] for target in targets)))
         return np.concatenate(parts)
 
     def _mixture_variance(self) -> Array:
-        return np.asarray(self.weights @ (self.variances + (self.means - self.mean()) ** 2))
+        return self._average(self.variances + (self.means - self.mean()) ** 2)
+
+    def _average(self, values: Array) -> Array:
+        """Return the averages (N,) of values (S, N) over the components."""
+        return np.asarray(self.weights @ values if self.weights.ndim == 1 else (self.weights * values).sum(axis=0))
+
+    @property
+    def weight_columns(self) -> Array:
+        """The weights as (S, 1) or (S, N)."""
+        return self.weights[:, None] if self.weights.ndim == 1 else self.weights
 
     def _logpdf(self, y: Array) -> Array:
         from scipy.special import logsumexp
 
         parts = self._component_logpdf(y)
-        return np.asarray(parts[0] if len(parts) == 1 else logsumexp(parts, axis=0, b=self.weights[:, None]))
+        return np.asarray(parts[0] if len(parts) == 1 else logsumexp(parts, axis=0, b=self.weight_columns))
 
     def _cdf(self, y: Array) -> Array:
         from scipy.special import ndtr
 
-        return np.asarray(self.weights @ ndtr(self._standardised(y)))
+        return self._average(ndtr(self._standardised(y)))
 
     def _standardised(self, y: Array) -> Array:
         """Return gaps between y (N,) and means in standard deviations (S, N); inf at a mean without variance."""
@@ -182,7 +203,7 @@ class Predictive:
     def _density(self, x: Array) -> Array:
         """Return the densities (N,) at x (N,)."""
         z = (x - self.means) / self._stds
-        return np.asarray(self.weights @ (np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * self._stds)))
+        return self._average(np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * self._stds))
 
     @property
     def _distinct_variances(self) -> Array:

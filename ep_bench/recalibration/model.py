@@ -59,12 +59,21 @@ class RecalibratedModel:
         ``isotonic`` or ``conformal``.
     fraction, seed, cross
         Of ``held_out_parts``.
+    refit : bool
+        Whether a further model, which is fitted to all points, predicts alone.
     """
 
     def __init__(
-        self, make: Callable[[], Any], recalibrate: str, fraction: float, seed: int, cross: bool | None = None
+        self,
+        make: Callable[[], Any],
+        recalibrate: str,
+        fraction: float,
+        seed: int,
+        cross: bool | None = None,
+        *,
+        refit: bool = False,
     ) -> None:
-        self._make, self._kind = make, RECALIBRATIONS[recalibrate]
+        self._make, self._kind, self._refit = make, RECALIBRATIONS[recalibrate], refit
         self._fraction, self._seed, self._cross = fraction, seed, cross
 
     def fit(self, X: Any, y: Array) -> Self:
@@ -75,6 +84,10 @@ class RecalibratedModel:
             model.fit(_points(X, fitting), y[fitting])
             self.evidences_.append(self._kind.evidence(model.predict_dist(_points(X, held_out)), y[held_out]))
             self.models_.append(model)
+        if self._refit:
+            model = self._make()
+            model.fit(X, y)
+            self.models_, self.evidences_ = [model], [np.concatenate(self.evidences_, axis=-1)]
         met = [model.converged_ for model in self.models_]
         self.converged_ = None if None in met else all(met)
         return self

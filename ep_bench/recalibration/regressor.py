@@ -31,13 +31,15 @@ class Recalibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
     cross : bool, optional
         Whether every point calibrates one of about ``1 / fraction`` models, whose predictions are combined. By default
         only with fewer than 199 held-out points.
+    refit : bool
+        Whether a further model, fitted to all points, predicts alone. Conformal coverage is then not guaranteed.
     random_state : int, RandomState or None
         Selects the held-out points.
 
     Attributes
     ----------
     models_ : list
-        The fitted estimators, one without cross-validation.
+        The fitted estimators that predict, one without cross-validation or with ``refit``.
     converged_ : bool or None
         Whether all of them have converged; None if one does not state it.
 
@@ -54,10 +56,11 @@ class Recalibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         *,
         fraction: float = 0.2,
         cross: bool | None = None,
+        refit: bool = False,
         random_state: Any = None,
     ) -> None:
         self.estimator, self.method = estimator, method
-        self.fraction, self.cross, self.random_state = fraction, cross, random_state
+        self.fraction, self.cross, self.refit, self.random_state = fraction, cross, refit, random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs X (n, d) and targets y (n,). Raises ValueError for a wrong parameter."""
@@ -68,7 +71,7 @@ class Recalibrated(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         inputs = X if hasattr(X, "iloc") else np.asarray(X)
         check_consistent_length(inputs, y)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self._model = RecalibratedModel(self._adapted, self.method, self.fraction, seed, self.cross)
+        self._model = RecalibratedModel(self._adapted, self.method, self.fraction, seed, self.cross, refit=self.refit)
         self._model.fit(inputs, np.asarray(column_or_1d(y), dtype=np.float64))
         self.models_ = [each.model for each in self._model.models_]
         self.converged_ = self._model.converged_

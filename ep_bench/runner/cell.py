@@ -101,8 +101,8 @@ def _fit_and_score(
 
 
 def _searchable(job: Job, X: Array, y: Array) -> tuple[Array, Array]:
-    """Return the training data that a search may use: not those that will calibrate the model."""
-    if job.recalibrate is None:
+    """Return the training data that a search may use: not those that calibrate the model that predicts."""
+    if job.recalibrate is None or job.recalibrate.get("refit"):
         return X, y
     fraction, cross = job.recalibrate["fraction"], job.recalibrate["cross"]
     ((fitting, _),) = held_out_parts(len(y), fraction, job.cell.seed, cross)
@@ -240,7 +240,7 @@ def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, meth
 
 
 def _known_trials(job: Job) -> list[Mapping[str, Any]]:
-    """Return the trials of the finished cell with the same search and more trials; none on another machine."""
+    """Return the trials of the finished cell with the same search and as many or more; none on another machine."""
     record = None if job.longer_search is None else read_record(Path(job.longer_search))
     return [] if record is None else record.notes.get("tune", {}).get("trials", [])
 

@@ -79,20 +79,21 @@ class EarlierResults:
         why = "; ".join(differences(old["factors"], job.cell.factors))
         return PlannedCell(job, "stale", why, source=failed)
 
-    def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
+    def estimate(self, factors: Mapping[str, Any], info: DatasetInfo, *, searched: bool = False) -> float | None:
         """Return the estimated time of a cell in seconds, or None.
 
         It is the median time of the same configuration, else the method's own estimate, else the median of the other
-        configurations of the method on this data set.
+        configurations of the method on this data set. With ``searched``, another cell has the trials of its search.
         """
         exact, similar = _time_keys(factors)
-        if exact in self._seconds:
+        if exact in self._seconds and not searched:
             return statistics.median(self._seconds[exact])
         points = data.training_points(SplitScheme(**factors["splits"]), info)
         n = int(factors["dataset"].get("train_points") or points)
+        fits = _fits({**factors, "tune": None} if searched else factors, n)
         own = _own_estimate(factors, n, info.d)
-        times = self._seconds.get(similar)
-        return own if own is not None or not times else statistics.median(times) * _fits(factors, n)
+        times = self._seconds.get(similar) or self._seconds.get((*similar[:-1], ""))
+        return own * fits if own is not None else statistics.median(times) * fits if times else None
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -167,7 +168,7 @@ def _timed_cells(
 
 
 def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:
-    """Return two keys of earlier times: the same configuration, and the same method (tuned or not) and data set."""
+    """Return two keys of earlier times: the same configuration; the same method and data set, "tuned" or else ""."""
     tune = factors.get("tune")
     decides = {key: factors[key] for key in ("options", "tune", "recalibrate") if factors.get(key)}
     decides.setdefault("options", factors["options"])
@@ -182,7 +183,7 @@ def _config(method: Method, factors: Mapping[str, Any]) -> Any:
 
 
 def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
-    """Return the method's own estimate of a cell with n training points and d inputs in seconds, None without one.
+    """Return the method's own estimate of a fit to n training points with d inputs in seconds, None without one.
 
     It is scaled to what was measured with default options at as many points (``fit_costs``).
     """
@@ -191,7 +192,7 @@ def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     method = methods.get(factors["method"])
     if method.seconds is None:
         return None
-    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n) * _fits(factors, n)
+    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n)
 
 
 def _spent(row: store.Row) -> float:
@@ -210,7 +211,8 @@ def _fits(factors: Mapping[str, Any], n: int) -> float:
     if not recalibrate or n < 2:
         return float(fits)
     parts = held_out_parts(n, recalibrate["fraction"], 0, recalibrate["cross"])
-    return float(fits * sum(len(fitting) for fitting, _ in parts) / n)
+    calibrated = sum(len(fitting) for fitting, _ in parts) / n
+    return float(fits + calibrated if recalibrate.get("refit") else fits * calibrated)
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

@@ -40,9 +40,9 @@ class Job:
     memory_gb: float | None = None
     cpu_seconds: float | None = None
     tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
-    recalibrate: Mapping[str, Any] | None = None  # method, fraction, cross: the factor of the cell
+    recalibrate: Mapping[str, Any] | None = None  # method, fraction, cross, refit: the factor of the cell
     estimate: float | None = None  # seconds, from earlier records or estimated by the method
-    longer_search: str | None = None  # file of the cell with the same search and more trials
+    longer_search: str | None = None  # file of the cell with the same search and as many or more trials
 
     @property
     def external(self) -> bool:
@@ -51,11 +51,19 @@ class Job:
 
 
 def with_longer_search(jobs: list[Job], tune: Tune | None, folder: Path) -> list[Job]:
-    """Return the jobs of an entry with the files of the cells whose search has its largest budget."""
-    trials = max(tune.budgets or [0]) if tune else 0
-    if tune is None or trials <= tune.trials:
+    """Return the jobs of an entry with the files of the cells whose search has its largest budget.
+
+    Cells without recalibration have the same search as those that are recalibrated and fitted again.
+    """
+    if tune is None or not tune.budgets:
         return jobs
-    longest = [{**job.cell.factors, "tune": {**(job.tune or {}), "trials": trials}} for job in jobs]
+    trials, refit = max(tune.budgets), bool((jobs[0].recalibrate or {}).get("refit"))
+    if trials == tune.trials and not refit:
+        return jobs
+    kept = jobs[0].cell.factors.keys() - ({"recalibrate"} if refit else set())
+    longest = [
+        {key: job.cell.factors[key] for key in kept} | {"tune": {**(job.tune or {}), "trials": trials}} for job in jobs
+    ]
     files = [folder.resolve() / store.CELLS / f"{store.factor_hash(factors)}.json" for factors in longest]
     return [replace(job, longer_search=str(file)) for job, file in zip(jobs, files, strict=True)]
 

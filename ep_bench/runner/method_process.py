@@ -115,7 +115,8 @@ class CellMethod:
         if found is not None:
             kind, fraction, cross = found["method"], found["fraction"], found["cross"]
             make = partial(self._made, dict(options))
-            self._model = RecalibratedModel(make, kind, fraction, self._setup.seed, cross)
+            refit = found.get("refit", False)
+            self._model = RecalibratedModel(make, kind, fraction, self._setup.seed, cross, refit=refit)
 
     def fit(self, X: Array, y: NDArray[Any]) -> Fitted:
         """Seed the global generators and fit the model to X (n, d) and y (n,), in original units."""

@@ -195,7 +195,7 @@ def plan_of_cells(study: Study, results: Path) -> Plan:
     past.find_neighbours(results, {job.cell.key for _, _, jobs in grouped for job in jobs})
     cells, groups = [], []
     for factors, info, jobs in grouped:
-        estimate = past.estimate(factors, info)
+        estimate = past.estimate(factors, info, searched=jobs[0].longer_search is not None)
         cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
         hashes = {str(job.cell.split): job.cell.key for job in jobs}
         cell = jobs[0].cell

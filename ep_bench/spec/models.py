@@ -99,12 +99,23 @@ class Recalibrate(Strict):
     """Recalibration with points held out of the training data of each split.
 
     ``fraction`` of the training points calibrate the model that is fitted to the others; with ``cross``, every point
-    calibrates one of several models. By default there are several if one would have fewer than 199 such points.
+    calibrates one of several models. By default there are several if one would have fewer than 199 such points. With
+    ``refit``, a model that is fitted to all points predicts, and a search uses all points.
+
+    ``budgets`` are some of those of ``tune``: the entry is not recalibrated, and becomes one more entry, which is, for
+    each of them. With ``refit``, their searches are those of the entries without recalibration, and not run again.
     """
 
     method: Literal["isotonic", "conformal"]
     fraction: Fraction = 0.2
     cross: bool | None = None
+    refit: bool = False
+    budgets: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] | None = Field(None, exclude=True)
+
+    @model_serializer(mode="wrap")
+    def _without_refit(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out ``refit`` of entries without it, which are older than this key."""
+        return {key: value for key, value in handler(self).items() if key != "refit" or value}
 
 
 class Accept(Strict):
@@ -156,13 +167,18 @@ class MethodEntry(Strict):
     published: Text | None = None
 
     def by_budget(self) -> list[MethodEntry]:
-        """Return one entry per budget of the search; the entry itself if it has none."""
-        tune = self.tune
+        """Return one entry per budget of the search, recalibrated ones last; the entry itself if it has none."""
+        tune, recalibrate = self.tune, self.recalibrate
         if tune is None or tune.budgets is None:
             return [self]
         searches = {n: tune.model_copy(update={"trials": n}) if n > 1 else None for n in sorted(set(tune.budgets))}
         labels = {n: f"{self.label}, {n} trials" if n > 1 else self.label for n in searches}
-        return [self.model_copy(update={"label": labels[n], "tune": one}) for n, one in searches.items()]
+        entries = {n: self.model_copy(update={"label": labels[n], "tune": one}) for n, one in searches.items()}
+        if recalibrate is None or recalibrate.budgets is None:
+            return list(entries.values())
+        plain = [entry.model_copy(update={"recalibrate": None}) for entry in entries.values()]
+        again = [entry for n, entry in entries.items() if n in recalibrate.budgets]
+        return plain + [entry.model_copy(update={"label": f"{entry.label}, recalibrated"}) for entry in again]
 
 
 class StandardSplits(Strict):

@@ -280,6 +280,10 @@ class _Reader:
                 self._refuse_option_fraction(str(given["use"]), options, place)
                 raw["fraction"] = options.pop("fraction")
         found = validate(Recalibrate, raw, (*place, "recalibrate"), self.problems)
+        if found is not None and found.budgets and not set(found.budgets) <= set((tune and tune.budgets) or []):
+            known = ", ".join(map(str, (tune and tune.budgets) or [])) or "none"
+            problem = "are those of tune, of which some are recalibrated"
+            self.problems.add((*place, "recalibrate", "budgets"), problem, found=found.budgets, allowed=known)
         if found is None or tune is None:
             return found
         if found.cross:

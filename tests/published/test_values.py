@@ -51,6 +51,8 @@ CHECKSUMS = {  # sha256 of every file of tables/, in the order of their rows
     "seed_tables.csv": "1a9640bf908028cc3b6a2e21f02a07130fc1ee955dd46684703c0f9f9127f014",
     "later_tables.csv": "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5",
     "measured_tables.csv": "7582b1580a2f1439eca01ecb38df7ec939ded44cbef9f0e5b1e5f5a2c5298b85",
+    "boosting_tables.csv": "2117712abf2c33b15796002a8b17403823289433fd855ccd40cbe9eeffc4d874",
+    "subspace_tables.csv": "9f9b82397a6fcf669b9a4fda515c41baad91345d87bd96e01dd8d98490152c80",
     "tagi_tables.csv": "a3b09745fdf40c85bcd9a394418c3b8cada647ce4aff0bd0f41af999afe90ba5",
 }
 
@@ -93,14 +95,16 @@ def test_sources_describe_nothing_that_is_not_there():
 
 
 def test_random_splits_of_a_table_s_own_have_the_standard_ones_as_kindred(published):
-    for source, own in (("wu2019-dvi", 20), ("star-dgp", 10)):
+    known = {"wu2019-dvi": ("shuffle", 20), "star-dgp": ("shuffle", 10), "subspace-inference": ("shuffle", 20)}
+    known["xgboost-distribution"] = ("kfold", 10)
+    for source, (scheme, own) in known.items():
         mine = published[published["source"] == source]
-        assert set(mine["scheme"]) == {"shuffle"}
-        assert set(mine["n_splits"]) == {own}
+        assert set(mine["scheme"]) == {scheme}
+        assert set(mine.loc[mine["dataset"] != "year", "n_splits"]) == {own}
         assert set(mine["kindred_scheme"]) == {"standard"}
         needed = dict(zip(mine["dataset"], mine["kindred_splits"], strict=True))
-        assert needed == dict.fromkeys(needed, 20) | {"protein": 5}
-    others = published[~published["source"].isin(["wu2019-dvi", "star-dgp"])]
+        assert needed == {name: {"protein": 5, "year": 1}.get(name, 20) for name in needed}
+    others = published[~published["source"].isin(known)]
     assert set(others["kindred_scheme"]) == {""}
     assert set(others["kindred_splits"]) == {0}
 

@@ -19,13 +19,17 @@ ENTRIES: dict[str, dict[str, Any]] = {
     for name, use in (("PBP", "pbp"), ("BP", "bp"), ("Forest", "m:Forest"))
     for suffix, n in (("", 1), (", 5 trials", 5), (", 20 trials", 20))
 }
-GAINS = {"PBP, 5 trials": 0.5, "PBP, 20 trials": 1.0}
+RECALIBRATED: dict[str, dict[str, Any]] = {
+    f"{name}, 20 trials, recalibrated": ENTRIES[f"{name}, 20 trials"] | {"recalibrate": {"method": "isotonic"}}
+    for name in ("PBP", "BP")
+}
+GAINS = {"PBP, 5 trials": 0.5, "PBP, 20 trials": 1.0, "BP, 20 trials, recalibrated": 4.0}
 
 
 def changed(row: dict[str, Any]) -> dict[str, Any]:
     """A row of PBP, which gains by its search, of BP, which does not and is worse, or of a forest without density."""
     ll = 2.0 * row["method"].startswith("PBP") + GAINS.get(row["method"], 0.0) + 0.001 * row["split"]
-    trials = ENTRIES[row["method"]].get("tune", {}).get("trials", 0)
+    trials = (ENTRIES | RECALIBRATED)[row["method"]].get("tune", {}).get("trials", 0)
     row |= {"ll": ll, "crps": 3.0 - ll / 2.0, "fit_seconds": 1.0, "predict_seconds": 0.0, "tune_seconds": float(trials)}
     return {name: value for name, value in row.items() if name != "ll"} if "Forest" in row["method"] else row
 
@@ -77,3 +81,35 @@ def test_ranks_gains_and_orders(report: ReportContext) -> None:
 def test_without_budgets_there_is_no_section(tmp_path: Path) -> None:
     folder = make_study(tmp_path / "plain")
     assert budgets.sections(ReportContext(merge.merge_studies([store.read_study(folder)]))) == []
+
+
+def test_recalibrated_entries_are_compared_with_those_without(tmp_path: Path) -> None:
+    entries = ENTRIES | RECALIBRATED
+    assert budgets.found_families(entries) == budgets.found_families(ENTRIES)
+    pairs = budgets.recalibrated_pairs(entries)
+    assert pairs["PBP, 20 trials"] == {0: "PBP, 20 trials", 1: "PBP, 20 trials, recalibrated"}
+    folder = make_study(
+        tmp_path / "league",
+        list(entries),
+        ("boston", "yacht", "concrete"),
+        4,
+        change=changed,
+        lock={"methods": entries},
+    )
+    report = ReportContext(merge.merge_studies([store.read_study(folder)]))
+    (table,) = budgets.recalibration_tables(report.merged, report.entries)
+    assert texts(table) == [
+        ["BP, 20 trials", "isotonic", "+4.000", "2.0", "1.0", "+1.099", "2.0", "1.0"],
+        ["PBP, 20 trials", "isotonic", "−1.000", "1.0", "2.0", "−0.288", "1.0", "2.0"],
+    ]
+    assert "4 splits each" in table.caption
+
+
+def test_a_method_without_any_cell_has_no_row(tmp_path: Path) -> None:
+    lock = {"methods": ENTRIES}
+    done = [name for name in ENTRIES if not name.startswith("BP")]
+    folder = make_study(tmp_path / "league", done, ("boston", "yacht"), 3, change=changed, lock=lock)
+    report = ReportContext(merge.merge_studies([store.read_study(folder)]))
+    assert [row[0] for row in texts(budgets.gain_table(report.merged, budgets.found_families(ENTRIES)))] == [
+        "PBP", "Forest",
+    ]  # fmt: skip

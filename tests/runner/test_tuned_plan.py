@@ -12,6 +12,7 @@ from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.cell import run_cell
+from ep_bench.runner.earlier_results import _fits
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
@@ -244,6 +245,36 @@ def test_a_shorter_search_takes_its_trials_from_the_longer_one(folder: Path) -> 
     assert short.notes["tune"]["trials"] == long.notes["tune"]["trials"][:2]
     assert short.row["rmse"] == alone.row["rmse"]
     assert short.row["tune_seconds"] > 0.5  # the trials of the longer search, which sleep
+
+
+RECALIBRATED = BUDGETS.replace(
+    "    tune:", "    recalibrate: {method: conformal, refit: true, budgets: [4]}\n    tune:"
+)
+
+
+def test_recalibrated_entries_of_budgets_take_the_trials_of_those_without(folder: Path) -> None:
+    plan = support.plan_of(folder, RECALIBRATED)
+    jobs = {p.job.cell.method: p.job for p in plan.cells}
+    plain = {p.job.cell.method: p.job for p in support.plan_of(folder, BUDGETS).cells}
+    assert list(jobs) == [*plain, "slow, 4 trials, recalibrated"]
+    assert all(jobs[name].cell.key == job.cell.key for name, job in plain.items())
+    job = jobs["slow, 4 trials, recalibrated"]
+    assert job.cell.factors["recalibrate"] == {
+        "method": "conformal", "fraction": 0.2, "cross": False, "refit": True, "version": 1,
+    }  # fmt: skip
+    alone = run_cell(job)
+    long = run_cell(jobs["slow, 4 trials"])
+    store.write_record(plan.folder, long)
+    found = run_cell(job)
+    assert found.notes["tune"]["trials"] == long.notes["tune"]["trials"]
+    assert found.row["crps"] == alone.row["crps"] != long.row.get("crps")
+    assert _fits(jobs["slow, 4 trials"].cell.factors, 400) == 1.0 + 4 * 0.75
+    assert _fits({**job.cell.factors, "tune": None}, 400) == 1.0 + 0.8  # one without the held-out points, one with all
+
+
+def test_budgets_of_recalibration_are_those_of_the_search(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"budgets: are those of tune, .*; allowed: 1, 2, 4"):
+        support.plan_of(folder, RECALIBRATED.replace("budgets: [4]", "budgets: [4, 7]"))
 
 
 def test_trials_over_the_limit_fail(folder: Path) -> None:

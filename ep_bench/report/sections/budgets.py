@@ -3,14 +3,14 @@
 Such entries are a family; one without a search has the budget 1, its options. Ranks are those of the single splits,
 averaged over the splits of each data set and then over the data sets. Their intervals resample data sets, and splits
 within them. Gains are tested as in ``ep-bench compare``: on one data set by the corrected resampled t-test, over all by
-a t-test of the means of the data sets.
+a t-test of the means of the data sets. Entries that are recalibrated are compared with the same entry without.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ ALLOWED = (1.0, 10.0, 60.0, 300.0)  # CPU seconds of search and fit
 Family = Mapping[int, str]  # labels of the entries by their numbers of trials
 
 
-class _Ranks:
+class BudgetRanks:
     """Ranks of all entries of the families that are complete, by one score.
 
     ``ranks`` has one row per split of a data set and one column per entry, 1 the best.
@@ -67,6 +67,13 @@ class _Ranks:
     def datasets(self) -> list[str]:
         return [str(name) for name in self.values.index.unique("dataset")]
 
+    @cached_property
+    def blocks(self) -> str:
+        """The data sets and their numbers of splits in words."""
+        counts = self.values.groupby(level="dataset").size()
+        low, high = counts.min(), counts.max()
+        return f"{listed(self.datasets)}, {low if low == high else f'{low} to {high}'} splits each"
+
     def average(self, labels: Sequence[str]) -> pd.DataFrame:
         """Return the average ranks of entries among each other, with ``low`` and ``high`` of the 95 % interval."""
         ranks = block_ranks(self.values[list(labels)].to_numpy(), higher_is_better=self.score == "ll")
@@ -84,20 +91,30 @@ class _Ranks:
         """The average ranks of all entries among each other."""
         return self.average(list(self.values.columns))
 
+    def best_within(self, limit: float, names: Collection[str]) -> str:
+        """Return the entry of the best joint rank, of some families and with at most so many CPU seconds, if any."""
+        labels = [label for name in self.families if name in names for label in self.families[name].values()]
+        ranks = self.joint.loc[[label for label in labels if self.seconds[label] <= limit], "rank"]
+        return str(ranks.idxmin()) if len(ranks) else ""
+
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section, empty for studies without several methods at three budgets or more."""
-    families = found_families(report.entries)
-    if len(families) < 2:
-        return []
-    ranked = [_Ranks(report.merged, families, score) for score in SCORES]
-    ranked = [one for one in ranked if len(one.families) > 1]
+    families, ranked = found_families(report.entries), ranks_by_score(report)
     if not ranked:
         return []
     tables = [rank_table(one) for one in ranked]
-    tables += [gain_table(report.merged, families), *order_tables(report, families), within_table(ranked)]
+    tables += [gain_table(report.merged, families), *order_tables(report, families)]
+    tables += [*recalibration_tables(report.merged, report.entries), within_table(ranked)]
     notes = [f"Without {SCORES[one.score]}, or not complete: {listed(one.missing)}." for one in ranked if one.missing]
     return [Section("budgets", "Equal budgets", pictures=[figure(report, ranked)], tables=tables, notes=notes)]
+
+
+def ranks_by_score(report: ReportContext) -> list[BudgetRanks]:
+    """Return the ranks by each score by which several families can be ranked."""
+    families = found_families(report.entries)
+    ranked = [BudgetRanks(report.merged, families, score) for score in SCORES if len(families) > 1]
+    return [one for one in ranked if len(one.families) > 1]
 
 
 def found_families(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Family]:
@@ -127,7 +144,7 @@ def _budgets(families: Mapping[str, Family]) -> list[int]:
     return sorted(set.intersection(*(set(family) for family in families.values())))
 
 
-def rank_table(ranks: _Ranks) -> Table:
+def rank_table(ranks: BudgetRanks) -> Table:
     """Return the ranks of the families at each budget, and the CPU seconds."""
     budgets = _budgets(ranks.families)
     found = {n: ranks.average([family[n] for family in ranks.families.values()]) for n in budgets}
@@ -142,7 +159,7 @@ def rank_table(ranks: _Ranks) -> Table:
     head = ["method", *(title for n in budgets for title in (_trials(n), "CPU s"))]
     caption = (
         f"Average ranks by {SCORES[ranks.score]} among the methods at the same budget, with 95 % intervals over "
-        f"resamples of data sets and splits ({listed(ranks.datasets)}), and mean CPU seconds of search and fit"
+        f"resamples of data sets and splits ({ranks.blocks}), and mean CPU seconds of search and fit"
     )
     return Table(head, rows, caption)
 
@@ -193,7 +210,9 @@ def gain_table(merged: MergedStudies, families: Mapping[str, Family]) -> Table:
     rows: list[list[str | Item]] = []
     for name, family in families.items():
         pairs = [(score, n) for score in SCORES for n in budgets[1:]]
-        rows.append([name, *(_gain_item(gain(merged, family[n], family[budgets[0]], score)) for score, n in pairs)])
+        gains = [gain(merged, family[n], family[budgets[0]], score) for score, n in pairs]
+        if any(gains):
+            rows.append([name, *map(_gain_item, gains)])
     rows.sort(key=lambda row: 0.0 if isinstance(row[-1], str) else -row[-1]["value"])
     head = ["method", *(f"{title}, {_trials(n)}" for title in ("LL", "CRPS") for n in budgets[1:])]
     caption = (
@@ -214,8 +233,7 @@ def _gain_item(one: Gain | None) -> Item | str:
 
 def order_tables(report: ReportContext, families: Mapping[str, Family]) -> list[Table]:
     """Return the orders that the studies list with the key ``ranks``, tested at each budget."""
-    listed_pairs = [pair for group in rank_groups.collect(report.merged) for pair in group.pairs]
-    pairs = [pair for pair in dict.fromkeys(listed_pairs) if set(pair) <= families.keys()]
+    pairs = [pair for pair in rank_groups.listed_pairs(report.merged) if set(pair) <= families.keys()]
     if not pairs:
         return []
     budgets = _budgets(families)
@@ -231,6 +249,48 @@ def order_tables(report: ReportContext, families: Mapping[str, Family]) -> list[
     return [Table(["order", "score", *map(_trials, budgets)], rows, caption)]
 
 
+def recalibrated_pairs(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Family]:
+    """Return the labels of entries without (0) and with (1) recalibration that differ in nothing else, by the first."""
+    plain = {_key(entry, entry.get("tune")): label for label, entry in entries.items() if not entry.get("recalibrate")}
+    again = {label: entry for label, entry in entries.items() if entry.get("recalibrate")}
+    found = {label: plain.get(_key({**one, "recalibrate": None}, one.get("tune"))) for label, one in again.items()}
+    return {first: {0: first, 1: label} for label, first in found.items() if first}
+
+
+def recalibration_tables(merged: MergedStudies, entries: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """Return what recalibration gains, and the ranks among all such entries before and after it."""
+    pairs = recalibrated_pairs(entries)
+    ranked = [BudgetRanks(merged, pairs, score) for score in SCORES]
+    rows: list[list[str | Item]] = []
+    for name, pair in pairs.items():
+        items = [one for ranks in ranked for one in _recalibration_items(merged, ranks, pair)]
+        if any(items):
+            rows.append([name, str(entries[pair[1]]["recalibrate"]["method"]), *items])
+    if not rows:
+        return []
+    rows.sort(key=lambda row: math.inf if isinstance(row[2], str) else -float(row[2]["value"]))
+    head = ["entry", "recalibration"]
+    head += [text for title in ("LL", "CRPS") for text in (title, "rank before", "rank after")]
+    blocks = next((f" ({ranks.blocks})" for ranks in ranked if len(ranks.families) > 1), "")
+    caption = (
+        "Gain by recalibration, as in the table of gains, and average ranks among these entries, all without and all "
+        f"with it{blocks}"
+    )
+    return [Table(head, rows, caption)]
+
+
+def _recalibration_items(merged: MergedStudies, ranks: BudgetRanks, pair: Family) -> list[Item | str]:
+    """Return the gain of an entry by one score, and its ranks among the entries without and with recalibration."""
+    items: list[Item | str] = [_gain_item(gain(merged, pair[1], pair[0], ranks.score))]
+    for when, label in pair.items():
+        if len(ranks.families) > 1 and pair in ranks.families.values():
+            among = ranks.average([one[when] for one in ranks.families.values()])
+            items.append(item(f"{among['rank'][label]:.1f}", float(among["rank"][label])))
+        else:
+            items.append("")
+    return items
+
+
 def _order_item(one: Gain | None) -> Item | str:
     shown = _gain_item(one)
     if one is None or isinstance(shown, str):
@@ -238,22 +298,21 @@ def _order_item(one: Gain | None) -> Item | str:
     return shown | {"text": f"{one.verdict}, {shown['text']}"}
 
 
-def within_table(ranked: Sequence[_Ranks]) -> Table:
+def within_table(ranked: Sequence[BudgetRanks]) -> Table:
     """Return the entry of the best average rank among those whose search and fit take at most some CPU seconds."""
     rows = []
     for limit in ALLOWED:
         row: list[Item | str] = [f"{limit:g} s"]
         for one in ranked:
-            cheap = one.joint[one.seconds[one.joint.index] <= limit]
-            best = "" if cheap.empty else str(cheap["rank"].idxmin())
-            small = f"rank {cheap['rank'].min():.1f}, {one.seconds[best]:.2g} s" if best else ""
+            best = one.best_within(limit, one.families)
+            small = f"rank {one.joint['rank'][best]:.1f}, {one.seconds[best]:.2g} s" if best else ""
             row.append(item(best, best, small=small, kind="word") if best else "")
         rows.append(row)
     caption = "The entry of the best average rank among all entries with at most so many CPU seconds per split"
     return Table(["limit", *(SCORES[one.score] for one in ranked)], rows, caption)
 
 
-def figure(report: ReportContext, ranked: Sequence[_Ranks]) -> Picture:
+def figure(report: ReportContext, ranked: Sequence[BudgetRanks]) -> Picture:
     """Return average ranks against CPU seconds, one panel per score, the budgets of a method joined by a line."""
     with mpl.rc_context(STYLE):
         drawn, axes = small_multiples(len(ranked))
@@ -269,7 +328,7 @@ def figure(report: ReportContext, ranked: Sequence[_Ranks]) -> Picture:
     return finish(drawn, "ranks-against-budgets", caption)
 
 
-def _panel(ax: Axes, ranks: _Ranks, report: ReportContext) -> None:
+def _panel(ax: Axes, ranks: BudgetRanks, report: ReportContext) -> None:
     for name, family in ranks.families.items():
         labels, style = list(family.values()), report.styles[name]
         found = ranks.joint.loc[labels]

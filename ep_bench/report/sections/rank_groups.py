@@ -82,11 +82,26 @@ def sections(report: ReportContext) -> list[Section]:
 
 def collect(merged: MergedStudies) -> list[RankGroupResult]:
     """Return the groups of all studies that have ranks. A group that several studies define counts once."""
+    groups = [_group(merged, tag, entry) for tag, entry in _listed(merged)]
+    return [group for group in groups if group.ranks]
+
+
+def listed_pairs(merged: MergedStudies) -> list[tuple[str, str]]:
+    """Return the pairs of all groups, by the names of methods in the report, even if a group cannot be ranked."""
+    pairs = [
+        (_found(merged, tag, first), _found(merged, tag, second))
+        for tag, entry in _listed(merged)
+        for first, second in entry.get("pairs") or ()
+    ]
+    return list(dict.fromkeys((first, second) for first, second in pairs if first and second))
+
+
+def _listed(merged: MergedStudies) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the groups that the studies define, each once, with the tag of the study."""
     found: list[tuple[str, Mapping[str, Any]]] = []
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         found += [(tag, entry) for entry in study.lock.get("ranks") or () if entry not in [one for _, one in found]]
-    groups = [_group(merged, tag, entry) for tag, entry in found]
-    return [group for group in groups if group.ranks]
+    return found
 
 
 def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
