@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -97,13 +95,6 @@ def test_failures_count_and_are_kept_with_their_reason(bad: str) -> None:
     assert found.trials[found.best]["score"] == max(t["score"] for t in found.trials if t["score"] is not None)
 
 
-def test_the_most_frequent_reason_is_returned_if_all_trials_fail() -> None:
-    reasons = iter(["odd", *["usual"] * 9])
-    found = run(lambda _options: (None, next(reasons)), trials=10)
-    assert (found.best, found.options) == (None, {})
-    assert found.usual_reason() == ("usual", 9)
-
-
 def test_every_combination_of_a_small_finite_space_is_tried_once() -> None:
     space = {"a": {"choice": [1, 2, 3]}, "b": {"choice": ["x", "y"]}}
     found = run(lambda options: (-abs(options["a"] - 2.0) - (options["b"] == "x"), ""), space, {"a": 3, "b": "y"})
@@ -155,18 +146,6 @@ def test_a_method_may_modify_its_options() -> None:
     assert found.options == {"h": [2]}
     assert {json.dumps(trial["options"]) for trial in found.trials} == {'{"h": [1]}', '{"h": [2]}'}
     assert space == {"h": {"choice": [[1], [2]]}}
-
-
-def test_the_search_prints_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    with caplog.at_level(logging.DEBUG), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(trials=15)
-    assert capfd.readouterr() == ("", "")
-    assert not caplog.records
-    assert optuna.logging.get_verbosity() == before
 
 
 def test_every_declared_space_of_the_registry_can_be_searched(tmp_path: Any) -> None:

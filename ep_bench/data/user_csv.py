@@ -29,7 +29,6 @@ from ep_bench.types import Array, DatasetRef, Preparation
 
 MINIMUM_ROWS = 10
 DELIMITERS = ",\t;| "
-BLOCK = 500  # lines that are moved to columns together
 SHOWN = 20  # largest number of faults in a message
 
 
@@ -67,7 +66,6 @@ class _Layout(NamedTuple):
     lines: list[str]
     delimiter: str
     columns: list[str]
-    start: int  # index of the first line after the header
     target: int  # position of the target among the columns
 
 
@@ -111,17 +109,10 @@ def contents(path: Path, ref: DatasetRef) -> Contents:
     text, checksum = _text(path)
     lines = text.split("\n")
     delimiter = _delimiter(path, lines)
-    columns, start = _header(path, lines, delimiter)
-    layout = _Layout(path, lines, delimiter, columns, start, _target_position(path, columns, ref.target))
+    columns = _header(path, lines, delimiter)
+    layout = _Layout(path, lines, delimiter, columns, _target_position(path, columns, ref.target))
     _require_columns(layout, ref)
-    has_names = bool(named(ref.categories) or named(ref.dates))
-    table = None if ref.task == "classification" or has_names else _table(layout)
-    if table is None:
-        inputs, target, y, faults = _by_columns(layout, ref)
-    else:
-        every = [Column(name, "number", table[:, j]) for j, name in enumerate(columns)]
-        target = every.pop(layout.target)
-        inputs, y, faults = every, np.ascontiguousarray(target.values), []
+    inputs, target, y, faults = _by_columns(layout, ref)
     faults += [fault for column in [*inputs, target] for fault in column.faults]
     return Contents(inputs, target, y, faults + list(_faults(layout, inputs, target)), checksum)
 
@@ -180,8 +171,8 @@ def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int
         raise UserError(f"cannot be split into fields: {error}", where=f"{path}:{reader.line_num}") from error
 
 
-def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], int]:
-    """Return the names of the columns and the index of the line after them."""
+def _header(path: Path, lines: list[str], delimiter: str) -> list[str]:
+    """Return the names of the columns."""
     line, columns = next(_records(path, lines, delimiter), (1, []))  # only quotes without text have no record
     columns = [name.strip() for name in columns]
     where = f"{path}:{line}"
@@ -196,7 +187,7 @@ def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], in
         if name in columns[:position]:
             first = columns.index(name) + 1
             raise UserError(f"columns {first} and {position + 1} have the same name", where=where, found=name)
-    return columns, line
+    return columns
 
 
 def _target_position(path: Path, columns: list[str], target: str | None) -> int:
@@ -234,19 +225,6 @@ def _require_columns(layout: _Layout, ref: DatasetRef) -> None:
         raise joined(errors)
 
 
-def _table(layout: _Layout) -> Array | None:
-    """Return all lines as numbers (n, d + 1) by the fast reader of numpy, or None if a field is no finite number."""
-    separator = None if layout.delimiter == " " else layout.delimiter
-    body = layout.lines[layout.start :]
-    if not any(line.strip() for line in body):
-        return None
-    try:
-        table = np.loadtxt(body, delimiter=separator, quotechar='"', comments=None, ndmin=2, dtype=np.float64)
-    except (ValueError, OverflowError):
-        return None
-    return table if table.shape[1] == len(layout.columns) and np.isfinite(table).all() else None
-
-
 def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column, Array, list[UserError]]:
     """Return the inputs, the target and its values (n,), and the fault of lines of another length."""
     every, numbers, faults = _rows(layout)
@@ -279,39 +257,26 @@ def _by_columns(layout: _Layout, ref: DatasetRef) -> tuple[list[Column], Column,
 
 
 def _rows(layout: _Layout) -> tuple[list[list[str]], list[int], list[UserError]]:
-    """Return the fields of each column below the header, their line numbers, and the fault of lines of other lengths.
-
-    Few lists of a line exist at a time: the garbage collector would look at all of them again and again.
-    """
-    columns: list[list[str]] = [[] for _ in layout.columns]
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    other: list[tuple[int, int]] = []
+    """Return the fields of each column, the line numbers of the rows, and the fault of lines of other lengths."""
     size = len(layout.columns)
     records = _records(layout.path, layout.lines, layout.delimiter)
     next(records)
+    columns: list[list[str]] = [[] for _ in layout.columns]
+    numbers: list[int] = []
+    other: list[tuple[int, int]] = []
     for line, fields in records:
         if len(fields) == size:
-            rows.append(fields)
             numbers.append(line)
+            for column, field in zip(columns, fields, strict=True):
+                column.append(field)
         else:
             other.append((line, len(fields)))
-        if len(rows) == BLOCK:
-            _move(rows, columns)
-    _move(rows, columns)
     if not other:
         return columns, numbers, []
     line, count = other[0]
     more = f"; so do not fit {len(other)} lines" if len(other) > 1 else ""
     problem = f"the line has {count} fields, but the header has {size}{more}"
     return columns, numbers, [UserError(problem, where=f"{layout.path}:{line}")]
-
-
-def _move(rows: list[list[str]], columns: list[list[str]]) -> None:
-    """Append the fields of rows to the columns, and empty the rows."""
-    for column, fields in zip(columns, zip(*rows, strict=True), strict=bool(rows)):
-        column.extend(fields)
-    rows.clear()
 
 
 def _faults(layout: _Layout, inputs: list[Column], target: Column) -> Iterator[UserError]:

@@ -127,8 +127,3 @@ def by_method(rows: Sequence[SummaryRow], column: str, **where: str) -> dict[str
     """Return a column of a summary as numbers, by method (or scheme), of the rows with some other values."""
     kept = [row for row in rows if all(row.get(name) == value for name, value in where.items()) and row.get(column)]
     return {row.get("method") or row["scheme"]: float(row[column]) for row in kept}
-
-
-def in_words(numbers: Mapping[str, float]) -> str:
-    """Return numbers by method in words."""
-    return "; ".join(f"{name}: {value:.3g}" for name, value in numbers.items())

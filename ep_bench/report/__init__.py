@@ -5,7 +5,7 @@ Loads no numba. Heavy libraries are imported when a report is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,6 @@ from ep_bench.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ep_bench.report.first_screen import View
 
 
 def build(
@@ -73,16 +71,15 @@ def build(
     out = out or Path(folders[0]) / "report"
     every = [part for section in found for part in section.with_parts()]
     source = report.merged.source
-    files = {name: _with_source(name, text, source) for part in every for name, text in part.files.items()}
+    files = {name: text for part in every for name, text in part.files.items()}
     views = first_screen.views(report)
-    data = page_data.CellData(report).as_dict() | {"tex": _tables_in_latex(views, files)} if views else None
+    data = page_data.CellData(report).as_dict() if views else None
     page = render_html.page(report.title, found, views, data, source)
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
     if rows or columns:
-        chosen = table_files(ReportContext(tables).scores)
-        files |= {name: _with_source(name, text, source) for name, text in chosen.items()}
+        files |= table_files(ReportContext(tables).scores, source)
     texts |= {out / "tables" / name: text for name, text in files.items()}
     for path, text in texts.items():
         store.write_atomically(path, text)
@@ -123,16 +120,3 @@ def figures(*folders: str | Path, select: Sequence[str] = ()) -> dict[str, Figur
     report = ReportContext(merge.merge([Path(folder) for folder in folders], select), all_figures=True)
     parts = [part for section in all_sections(report) for part in section.with_parts()]
     return {picture.name: picture.figure for part in parts for picture in part.pictures}
-
-
-def _with_source(name: str, text: str, source: str) -> str:
-    """Return a table in LaTeX or Markdown with its source as a comment, inside a LaTeX table, which is copied."""
-    if name.endswith(".tex"):
-        return text.replace(r"\end{table}", f"% {source}\n\\end{{table}}")
-    return f"{text}\n<!-- {source} -->\n" if name.endswith(".md") else text
-
-
-def _tables_in_latex(views: Sequence[View], files: Mapping[str, str]) -> dict[str, str]:
-    """Return the score tables in LaTeX by score."""
-    names = dict.fromkeys(view.board.score.name for view in views)
-    return {name: files[f"{name}.tex"] for name in names if f"{name}.tex" in files}

@@ -21,7 +21,6 @@ from ep_bench.report.sections.leaderboard import CENTRAL, Leaderboard, Leaderboa
 from ep_bench.report.sections.ranks import friedman_line
 from ep_bench.report.significance import ALPHA, block_ranks
 from ep_bench.report.summary import Ranking, ScoreTable
-from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ prediction is at most {R_HAT:g}, or at most {NEARLY:g} for the lighter part of t
 they scored, converged or not. A hollow marker means that some splits have not converged.
 Map: mean scores, coloured by the rank on each data set. Bold is the best mean, ≈ is not distinguished from it by the \
 paired test, and grey entries lack splits. Data sets on which the score has no upper bound have no marks."""
-CSV = "method,rank,low,high,loss,cpu_seconds,finished,planned,converged,nearly_converged,not_converged"
 
 
 class View(NamedTuple):
@@ -55,7 +53,7 @@ class View(NamedTuple):
     excluded: list[str]
 
     def data(self) -> dict[str, Any]:
-        """Return the numbers that filters of the page need, and the table as CSV, by method."""
+        """Return the numbers that filters of the page need, by method."""
         ranked = self.board.ranked
         return {
             "score": self.board.score.name,
@@ -63,8 +61,6 @@ class View(NamedTuple):
             "methods": [row.method for row in ranked],
             "seconds": [_number(row.seconds) for row in ranked],
             "ranks": block_ranks(self.board.means, higher_is_better=self.board.score.better == "higher").T.tolist(),
-            "rows": [row.method for row in self.board.rows],
-            "csv": [CSV, *map(_csv_line, self.board.rows)],
         }
 
 
@@ -173,14 +169,6 @@ def subset_text(board: Leaderboard) -> str:
         f"{len(board.ranked)} of {len(board.rows)} methods on {len(board.datasets)} data set{'s' * several} "
         f"({', '.join(board.datasets)}), {splits} split{'s' * (counts[-1] != 1)}{' each' * several}"
     )
-
-
-def _csv_line(row: Any) -> str:
-    name = str(harmless(row.method))
-    method = '"' + name.replace('"', '""') + '"' if any(letter in name for letter in ',"\n') else name
-    found = (row.rank, row.low, row.high, row.loss, row.seconds)
-    counts = (row.finished, row.planned, row.converged.converged, row.converged.nearly, row.converged.unconverged)
-    return ",".join([method, *("" if math.isnan(one) else f"{one:.6g}" for one in found), *map(str, counts)])
 
 
 def _number(value: float) -> float | None:

@@ -20,7 +20,7 @@ scores, and r = 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,8 +32,6 @@ from ep_bench.errors import UserError
 from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, repeated_data, unranked
 from ep_bench.report.scores import BY_NAME, MAIN, MORE, TARGET, Score
 from ep_bench.report.significance import ALPHA, holm, standard_error, t_p
-from ep_bench.report.summary import ScoreTable
-from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
 
 ALL = "all data sets"
@@ -139,26 +137,6 @@ def facts(merged: MergedStudies, score: str) -> dict[str, Any]:
     if score == "ll":
         left_out |= few_target_values(merged).keys()
     return {"independent": independent_draws(merged), "left_out": left_out}
-
-
-def pairs_csv(merged: MergedStudies, tables: Iterable[ScoreTable]) -> str:
-    """Return the comparisons of all pairs of methods by each score with a better side as CSV, with six digits.
-
-    The columns are those of `compare`; ``score`` is the name of the table. Empty if no two methods have a common split.
-    """
-    found = []
-    for table in tables:
-        scored = [method for method, n in zip(table.methods, table.n.sum(axis=0), strict=True) if n]
-        if table.score.better and len(scored) > 1:
-            source, rows = table.score.source, merged.rows[merged.rows["dataset"].isin(table.datasets)]
-            pairs = compare_all(rows, scored, score=source, **facts(merged, source))
-            found.append(pairs.assign(score=table.score.name))
-    if not any(map(len, found)):
-        return ""
-    every = pd.concat(found)
-    for name in ("first", "second", "dataset"):
-        every[name] = every[name].map({value: harmless(value) for value in every[name].unique()})
-    return every.to_csv(index=False, lineterminator="\n", float_format="%.6g")
 
 
 def score_named(name: str) -> Score:

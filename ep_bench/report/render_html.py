@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -22,7 +21,6 @@ from ep_bench.report.first_screen import READING, View
 STATIC = ("elements", "static")  # scripts of every page, in this order
 WITH_CELLS = ("charts", "cell", "view")  # after these, with cells
 OPEN = 1  # sections at the top of the page; the others are folded
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
 
@@ -38,7 +36,7 @@ def page(
     Parameters
     ----------
     views : views of the first section; without any, all sections are shown as they are
-    data : content of ``page_data`` and LaTeX tables by score, for the page's script
+    data : content of ``page_data``, for the page's script
     source : studies, hash of the cells and version, which tables and figures show under the pointer
     """
     folder = resources.files("ep_bench.report") / "page"
@@ -52,7 +50,7 @@ def page(
     }
     style = (folder / "report.css").read_text(encoding="utf-8")
     names = STATIC + WITH_CELLS if views else STATIC
-    script = "\n".join(_without_comments((folder / f"{name}.js").read_text(encoding="utf-8")) for name in names)
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in names)
     template, macros = (environment.get_template(f"{name}.html.j2") for name in ("report", "macros"))
     reading = READING.splitlines()
     parts = [view.data() | {"html": str(macros.module.view(view, reading))} for view in views]  # type: ignore[attr-defined]
@@ -93,12 +91,6 @@ def _contents(section: Section) -> str:
     return words + (f": {'; '.join(titles)}" if 0 < len(titles) <= 6 else "")
 
 
-def _without_comments(script: str) -> str:
-    """Return a script without indentation and without the lines that are only a comment."""
-    lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
-
-
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -109,23 +101,9 @@ def _packed(text: str) -> str:
 
 
 def _sort_key(entry: Item) -> str | None:
-    """Return the value to sort an entry by, with six digits; None if the page's script finds it in the text.
-
-    The script reads the number at the start of the text of an entry of kind ``number``. That is enough unless the text
-    has another unit, or the entry has no value and must be the last.
-    """
+    """Return the value to sort an entry by, numbers with six digits; None if it has none."""
     value = entry["value"]
-    if not isinstance(value, float | int):
-        return None if value is None else str(value)
-    first = _NUMBER.match(entry["text"]) if entry["kind"] == "number" else None
-    if first and math.isclose(float(first.group()), value, rel_tol=1e-3, abs_tol=_half_a_unit(first.group())):
-        return None
-    return f"{value:.6g}"
-
-
-def _half_a_unit(number: str) -> float:
-    """Return half a unit of the last decimal of a number, and a little more for the rounding of the half itself."""
-    return 0.500001 * 10.0 ** -len(number.partition(".")[2])
+    return f"{value:.6g}" if isinstance(value, float | int) else value
 
 
 def _uri(picture: Picture) -> str:

@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 from ep_bench.errors import UserError
 
 FORMAT = 2  # of lock and cell files; format 1 had no checksums of rows
-_LONGEST_WRITE, _POLL_INTERVAL = 60.0, 0.02  # seconds of waiting for the lock of a folder
 
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # the text of which hashes are computed
 
@@ -54,38 +52,14 @@ def sole_writer(folder: Path) -> Iterator[None]:
     Two writers at the same time could leave a lock file that lists rows which results.csv does not have. A writer must
     read the rows while it is the only one, so that the last one has all of them. There is no wait on file systems
     without locks. The kernel releases the lock of a process that is killed.
-
-    Raises UserError if another one writes for longer than ``_LONGEST_WRITE``.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        _wait_for_lock(descriptor, folder)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int, folder: Path) -> None:
-    """Lock a folder; without effect on a file system that has no locks."""
-    end = time.monotonic() + _LONGEST_WRITE
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise _still_locked(folder) from None
-            time.sleep(_POLL_INTERVAL)
-        except OSError:
-            return
-        else:
-            return
-
-
-def _still_locked(folder: Path) -> UserError:
-    """Return the error of a folder that another process or thread does not release."""
-    problem = f"another run has held the lock on this folder for more than {_LONGEST_WRITE:g} s"
-    advice = "wait until it has ended, or end it, and repeat the command; all finished cells are kept"
-    return UserError(f"{problem}; {advice}", where=str(folder))
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

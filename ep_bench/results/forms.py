@@ -92,7 +92,6 @@ class Lock(Form):
     accept: list[dict[str, str | None]] = ABSENT
     left_out: list[dict[str, str]] = ABSENT
     groups: list[_Group] = ABSENT
-    superseded: list[_Group] = ABSENT
     environments: dict[str, Object] = ABSENT
     provenance: list[_Origin] = ABSENT
     environment: Object = ABSENT

@@ -156,13 +156,7 @@ def test_a_classifiers_probabilities_are_no_distribution() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("def predict_dist(self, X):\n        return 3", "must return an ep_bench.Predictive.*found int"),
         ("def predict_dist(self, X):\n        return stats.laplace(0.0, 1.0)", r"shape \(\), expected \(40,\)"),
-        (
-            "def predict_dist(self, X):\n        return stats.laplace(np.zeros(7), 1.0)",
-            r"shape \(7,\), expected \(40,\)",
-        ),
-        ("def pred_dist(self, X):\n        return None", "pred_dist must return"),
         (
             "def predict(self, X, return_std=False):\n        return np.zeros(len(X))",
             "expected means and standard deviations",
@@ -222,11 +216,3 @@ def test_an_option_may_be_a_class_or_function_itself() -> None:
     assert [(problem.path, "did you mean 'log1p'" in str(problem.error())) for problem in wrong] == [
         (("func", "object"), True)
     ]
-
-
-def test_any_keyword_may_give_a_density_to_a_search() -> None:
-    class AnyKeyword:
-        def predict(self, X, **keywords):
-            return X
-
-    assert "ll" in adapters.tuning_scores(AnyKeyword(), "regression")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -100,33 +99,6 @@ def test_a_class_of_a_notebook_is_benchmarked_and_found_again(
     assert later["width90"][0] == pytest.approx(3.0 * first.loc[first["method"] == "Mine", "width90"].iloc[0])
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        (
-            "import numpy as np\nmodel = object()\nclass A:\n    def fit(self, X, y): return model",
-            "'model', whose value",
-        ),
-        ("class A:\n    def fit(self, X, y): return nowhere", "'nowhere', which is not defined"),
-        ("def make():\n    class A:\n        def fit(self, X, y): pass\n    return A\nA = make()", "its source is not"),
-        ("A = type('A', (), {})", "its source is not known"),
-    ],
-)
-def test_what_cannot_be_written_is_named(session: Any, code: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ep_bench.UserError, match=message):
-        named({"study": "s", "methods": [session(code)["A"]]}, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_classes_of_modules_are_named_by_their_public_module(tmp_path: Path) -> None:
     found = named({"study": "s", "methods": [BayesianRidge]}, tmp_path)["methods"]
     assert found == [{"use": "sklearn.linear_model:BayesianRidge"}]
-
-
-def test_a_class_of_a_script_is_written_too(tmp_path: Path) -> None:
-    code = (
-        CELL + HELPERS + MINE
-    ).strip() + "\nfrom ep_bench.adapters.session_classes import source_file\nprint(source_file(Mine))"
-    (tmp_path / "script.py").write_text(code)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "class Mine(RegressorMixin, BaseEstimator):" in done.stdout

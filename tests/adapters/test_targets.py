@@ -126,15 +126,6 @@ def test_nested_errors_keep_their_parts(tmp_path: Path) -> None:
         assert (problem.allowed, problem.name) == (["Other", "Right"], "Otherr")
 
 
-def test_nested_names_that_are_no_classes_are_refused_when_the_study_is_read(tmp_path: Path) -> None:
-    options = {"steps": [{"use": "RBF"}, {"object": "scipy.optimize"}, {"object": "scipy.optimize:minimize"}]}
-    problems = list(adapters.problems("sklearn.pipeline:Pipeline", options, tmp_path))
-    assert [problem.path for problem in problems] == [("steps", 0, "use"), ("steps", 1, "object")]
-    for problem, found in zip(problems, ("RBF", "scipy.optimize"), strict=True):
-        assert (problem.problem, problem.found) == ("not a class or function", found)
-        assert problem.allowed == "package.module:Class or ./file.py:Class"
-
-
 STEPS = """    steps:
       - [poly, {use: "sklearn.preprocessing:PolynomialFeatures"}]
       - [ridge, {use: "sklearn.linear_model:BayesianRidge"}]
@@ -162,11 +153,6 @@ def test_a_wrong_option_of_a_step_has_a_message(tmp_path: Path, line: str, found
     with pytest.raises(UserError, match=r"s\.yaml:9: methods\[0\].* has no such option") as caught:
         of_pipeline(tmp_path, line)
     assert found in str(caught.value)
-
-
-def test_options_of_parts_need_an_instance(tmp_path: Path) -> None:
-    problems = list(adapters.problems("sklearn.linear_model:BayesianRidge", {"ridge__tol": 1.0}, tmp_path))
-    assert [(problem.path, problem.name) for problem in problems] == [(("ridge__tol",), "ridge__tol")]
 
 
 USES_OTHERS = """
@@ -222,17 +208,3 @@ def test_a_required_option_is_given_by_the_entry_or_its_search(tmp_path: Path) -
     study("Seeded'")
     study("Needs', alpha: 1")
     study("Needs', tune: {space: {alpha: [1, 2]}, score: rmse}")
-
-
-def test_the_version_follows_namespace_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "namespace_of_mine"
-    package.mkdir()
-    text = "import functools\nclass Cls:\n    def fit(self, X, y): ...\n    def predict(self, X): ...\n"
-    (package / "model.py").write_text(text + "Partial = functools.partial(Cls)\n")
-    helper = package / "helper.py"
-    helper.write_text("A = 1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    first = {name: adapters.version(f"namespace_of_mine.model:{name}", tmp_path) for name in ("Cls", "Partial")}
-    assert first["Cls"] == first["Partial"]
-    helper.write_text("A = 2\n")
-    assert adapters.version("namespace_of_mine.model:Cls", tmp_path) != first["Cls"]

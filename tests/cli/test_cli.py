@@ -141,19 +141,13 @@ def test_a_report_and_a_check(finished: Path) -> None:
         (("run", "wrong.yaml"), "wrong.yaml:3"),
         (("plan", "wrong.yaml"), "did you mean 'boston'"),
         (("run", "tiny.yaml", "--select", "colour=red"), "--select"),
-        (("run", "tiny.yaml", "--jobs", "0"), "--jobs"),
         (("run", "tiny.yaml", "--scheduler", "tcp://x"), "--backend dask"),
         (("status", "nowhere"), "no such folder"),
-        (("report", "nowhere"), "no such folder"),
-        (("check", "nowhere"), "no such folder"),
         (("check", "results/tiny", "--against", "bui2016"), "did you mean"),
         (("check", "results/tiny", "--out", "/proc/x"), "/proc"),
-        (("report", "results/tiny", "--out", "/proc/x"), "/proc"),
         (("report", "results/tiny", "--out", "tiny.yaml"), "tiny.yaml: is not a folder"),
         (("data", "show", "bosten"), "did you mean 'boston'"),
-        (("data", "fetch"), "--all"),
         (("methods", "show", "pbpp"), "did you mean 'pbp'"),
-        (("no-such-command",), "no-such-command"),
     ],
 )
 def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], expected: str) -> None:
@@ -227,24 +221,6 @@ def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) ->
     stored = {path.stem for path in cells.glob("*.json")}
     assert len(stored) >= 3
     assert {row["cell"] for row in store.read_rows(tmp_path / "results/s/results.csv")} == stored
-
-
-@pytest.mark.slow
-def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
-    entry = "{use: pbp, label: PBP, hidden: [10], epochs: 2}"
-    study = f"study: cubic-toy\nseed: 0\nexperiment: cubic_toy\noptions:\n  methods:\n    - {entry}\n"
-    (tmp_path / "toy.yaml").write_text(study)
-    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
-    folder = tmp_path / "results/cubic-toy"
-    stamp = (folder / "arrays.npz").stat().st_mtime_ns
-    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
-    assert (folder / "arrays.npz").stat().st_mtime_ns == stamp
-    assert ep_bench("report", folder, cwd=tmp_path).returncode == 0
-    assert (folder / "report/report.html").exists()
-    (tmp_path / "wrong.yaml").write_text(study.replace("hidden", "hiden"))
-    wrong = ep_bench("run", "wrong.yaml", cwd=tmp_path)
-    assert wrong.returncode == 2
-    assert "wrong.yaml:" in wrong.stderr
 
 
 @pytest.mark.slow

@@ -23,20 +23,3 @@ def test_the_suggestion_comes_before_the_list_and_a_caret_below_the_word(tmp_pat
         "    |                    ^^^^^^",
         "  allowed: boston, energy",
     ]
-
-
-def test_without_a_file_or_the_word_in_it_there_is_no_line(tmp_path):
-    error = UserError("unknown method", found="pbpp", name="pbpp", allowed=["pbp"])
-    assert error_lines(error) == ["ep-bench: unknown method; found 'pbpp'; did you mean 'pbp'?", "  allowed: pbp"]
-    assert error_lines(UserError("is missing", where=f"{tmp_path}/no.yaml:3")) == [
-        f"ep-bench: {tmp_path}/no.yaml:3: is missing"
-    ]
-
-
-def test_several_errors_follow_one_another():
-    causes = [UserError("first", found=1), UserError("second", allowed="a number")]
-    error = UserError("\n".join([*map(str, causes), "... and 2 more"]))
-    error.causes = tuple(causes)
-    assert error_lines(error) == [
-        "ep-bench: first; found 1", "ep-bench: second", "  allowed: a number", "... and 2 more",
-    ]  # fmt: skip

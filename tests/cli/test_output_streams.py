@@ -14,8 +14,6 @@ import pytest
 
 from ep_bench.cli.commands.common import EXIT_UNREAD
 from ep_bench.processes.output_streams import complete_streams, print_line
-from ep_bench.runner.progress import Progress
-from ep_bench.types import Record
 
 HELP = [sys.executable, "-m", "ep_bench", "--help"]
 
@@ -58,10 +56,3 @@ def test_lines_without_a_reader_are_discarded() -> None:
         print_line("one", stream)
         print_line("two", stream)
         print("three", file=stream, flush=True)
-
-
-def test_the_progress_of_a_run_needs_no_reader() -> None:
-    row = {"method": "m", "dataset": "d", "split": 1, "status": "failed", "reason": "why", "cell": "a"}
-    with unread_stream() as stream, Progress({"a": 1.0, "b": 1.0}, 1, stream=stream) as shown:
-        shown.finished(Record(row, {}))
-        shown.message("still here")

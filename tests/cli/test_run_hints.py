@@ -41,21 +41,6 @@ def test_a_run_that_stopped_at_a_failure_can_be_continued(folder: Path) -> None:
     assert "1 cells run; 2 failed" in second.stdout
 
 
-def test_printed_commands_are_quoted(folder: Path) -> None:
-    with cells_in_this_process():
-        done = ep_bench("run", "my study.yaml", "--results", "my results", cwd=folder)
-    assert "`ep-bench status 'my results/hints'` lists the cells that are not ok" in done.stderr
-
-
-def test_a_method_that_is_not_selected_is_not_named(folder: Path) -> None:
-    study = folder / "my study.yaml"
-    study.write_text(STUDY.replace("label: bad}", 'label: bad}, {use: "./bad.py:Worse", label: worse}'))
-    (folder / "bad.py").write_text(BAD + "class Worse(Bad):\n    pass\n")
-    with cells_in_this_process():
-        done = ep_bench("run", study.name, "--select", "method=bad", cwd=folder)
-    assert ("bad.py:Bad" in done.stdout, "Worse" in done.stdout + done.stderr) == (True, False)
-
-
 def test_a_run_reads_finished_cell_files_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cells_in_this_process():
         ep_bench("run", "my study.yaml", cwd=folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ep_bench.cli.output.scores import means, score_table
 from ep_bench.cli.output.study import status_items
 from tests.commands import lines_of
@@ -17,13 +15,6 @@ def test_means_are_shown_and_incomplete_ones_marked() -> None:
     head, *rows = lines_of(means("RMSE", VALUES, PLANNED))
     assert head == "RMSE, mean over splits (* some splits only):"
     assert [row.split() for row in rows] == [["boston", "yacht"], ["gp", "-2.5", "-1*"], ["pbp", "-3", "–"]]
-
-
-def test_data_sets_that_do_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "17")
-    words = " ".join(lines_of(means("RMSE", VALUES, PLANNED))).split()
-    assert "boston gp -2.5 pbp -3 not shown" in " ".join(words)
-    assert words[-2:] == ["columns:", "yacht"]
 
 
 def test_entries_that_have_not_converged_get_a_dagger() -> None:

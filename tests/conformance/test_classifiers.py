@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.conformance import classifiers
 from ep_bench.conformance.checks import CheckOutcome, checks
-from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.suite import in_order
 from ep_bench.conformance.worker import perform
 from ep_bench.errors import UserError
@@ -128,10 +127,3 @@ def test_the_task_of_a_method_with_both_tasks_can_be_chosen(tmp_path: Path) -> N
     assert both.task == "regression"
     with pytest.raises(UserError, match="pbp: --task: supports regression only"):
         MethodUnderTest("pbp", {}, tmp_path, "classification").prepare()
-
-
-def test_an_error_of_a_class_without_probabilities_is_that_of_predict() -> None:
-    subject = MethodUnderTest("tests.adapters.kinds:Points", {}, Path(), "classification")
-    subject.prepare()
-    with pytest.raises(MethodError, match=r"^predict raised ValueError"):
-        list(classifiers.probabilities(subject))

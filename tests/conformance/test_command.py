@@ -38,22 +38,3 @@ def test_a_method_of_the_registry_with_an_option() -> None:
     done = ep_bench("methods", "test", "pbp", "--option", "hidden=[10, 10]", "--option", "epochs=10")
     assert done.returncode == 0, done.stdout
     assert f"pbp conforms: {len(CHECKS)} checks, {len(CHECKS)} ok" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "TARGET"),
-        (("pbp", "--option", "epochs"), "KEY=VALUE"),
-        (("pbp", "--option", "hidden=[50"), "--option hidden"),
-        (("pbp", "--option", "standardize=yes"), "quote it to mean text, or write true, false"),
-        (("pbp", "--seconds", "0"), "--seconds"),
-        (("pbbp",), "did you mean 'pbp'"),
-    ],
-)
-def test_bad_usage_is_one_message_and_exit_code_2(words: tuple[str, ...], message: str) -> None:
-    done = ep_bench("methods", "test", *words)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not done.stdout
-    assert "Traceback" not in done.stderr

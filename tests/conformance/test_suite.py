@@ -6,7 +6,6 @@ import ast
 import contextlib
 import inspect
 import os
-import pickle
 import re
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, C
 from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.suite import CheckRunner, examine
 from ep_bench.conformance.worker import function_of
-from ep_bench.errors import UserError
 from tests.conformance.support import HERE, bad
 
 DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
@@ -51,36 +49,6 @@ def test_a_fit_without_end_costs_one_limit_not_one_a_check() -> None:
     found = list(examine(bad("SpinsAlways"), {}, HERE, 1.0))
     assert [outcome.check for outcome in found if outcome.status == "FAULT"] == ["fits"]
     assert {outcome.reason for outcome in found[2:]} == {"see fits"}
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "options", "words"),
-    [
-        ("", "pbbp", {}, "did you mean 'pbp'"),
-        ("", "pbp", {"epoch": 3}, "did you mean 'epochs'"),
-        ("", "pbp", {"epochs": -3}, "epochs: must be a positive whole number; found -3"),
-        ("", "no_such_package:X", {}, "cannot import"),
-        ("", "./nowhere.py:X", {}, "no such file"),
-        ("class X:\n    pass\n", "./m.py:X", {}, "has no method fit"),
-        ("class X:\n    def fit(self, X, y): pass\n    predict = fit\n", "./m.py:X", {"a": 1}, "no such option"),
-        ("", bad("CannotBeBuilt"), {}, "cannot be constructed: the constructor raised OSError: no such device"),
-    ],
-)
-def test_what_cannot_be_had_is_one_message(
-    tmp_path: Path, source: str, target: str, options: dict[str, object], words: str
-) -> None:
-    (tmp_path / "m.py").write_text(source)
-    (tmp_path / "bad_methods.py").write_text((HERE / "bad_methods.py").read_text())
-    with pytest.raises(UserError, match=words):
-        MethodUnderTest(target, options, tmp_path).prepare()
-
-
-def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file"):
-        list(examine("./nowhere.py:X", {}, tmp_path, 30.0))
-    (tmp_path / "m.py").write_text("import os\nprint('oh', flush=True)\nos._exit(4)\n")
-    with pytest.raises(UserError, match=r"or constructed: the method ended its process with .* 4; it printed: oh"):
-        list(examine("./m.py:X", {}, tmp_path, 30.0))
 
 
 def test_no_child_is_left(tmp_path: Path) -> None:
@@ -179,11 +147,3 @@ def test_a_distribution_of_quantiles_alone_has_its_median_for_a_mean() -> None:
 
     answer = MethodUnderTest("./x.py:X", {}, HERE).answer(Face(), np.zeros((4, 1)))
     assert (answer.mean.tolist(), answer.std) == ([0.5] * 4, None)
-
-
-def test_a_refused_target_keeps_the_parts_of_its_error() -> None:
-    error = UserError("wrong", where="m", field="f", found="abd", allowed=["abc", "xyz"], name="abd")
-    for refused in (error, UserError("no choices"), UserError("one sentence", found=3, allowed="at least 4")):
-        received = pickle.loads(pickle.dumps(refused))
-        assert str(received) == str(refused)
-        assert vars(received) == vars(refused)

@@ -146,16 +146,6 @@ class TestEach:
         values = np.linalg.eigvalsh(matrix(case.covariance, case.theta, case.X))
         assert values.min() > -1e-13 * values.max()
 
-    def test_order_of_the_points(self, name):
-        case = Case(name)
-        order = case.rng.permutation(len(case.X))
-        one, other = (matrix(case.covariance, case.theta, X) for X in (case.X, case.X[order]))
-        np.testing.assert_allclose(one[np.ix_(order, order)], other, rtol=1e-13, atol=1e-15)
-
-    def test_as_many_names_as_parameters(self, name):
-        case = Case(name)
-        assert len(case.covariance.contract_diagonal(case.theta, case.X, np.ones(21))) == len(case.covariance.names)
-
 
 @pytest.mark.parametrize("kind", STATIONARY)
 class TestStationary:

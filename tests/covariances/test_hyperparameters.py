@@ -71,24 +71,6 @@ def test_other_starting_points_change_neither_prior_nor_fixed_values():
     assert space.log_prior(theta)[0] == plain.log_prior(theta)[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lengthscale": (1.0, 2.0)}, "lengthscale has 2 values, the covariance takes 4"),
-        ({"lengthscale": (1.0, 2.0, 1.0, 1.0), "ard": False}, "lengthscale has 4 values, the covariance takes 1"),
-        ({"weight_variance": (1.0,)}, "weight_variance has 1 values, .* in a list, or one number for all"),
-    ],
-)
-def test_another_number_of_values_is_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        hyper(**options)
-
-
-def test_words_list_all_values():
-    space = hyper("se", d=2, magnitude=3.0)
-    assert space.words(space.start()) == "lengthscale 1.414 1.414, magnitude 3, noise_variance 0.1"
-
-
 def test_limits_are_reported_except_for_irrelevant_inputs():
     space = hyper("se", d=2)
     theta = space.start()

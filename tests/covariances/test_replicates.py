@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench.covariances.replicates import Replicates, groups, merge, unbounded_evidence
+from ep_bench.covariances.replicates import Replicates, groups, merge
 
 
 def repeated(seed=0, distinct=7, n=20, d=2):
@@ -38,23 +38,6 @@ def test_likelihood_is_that_of_all_targets():
         assert merged(log_noise) == pytest.approx(expected, rel=1e-12)
         up, down = (replicates.log_density(log_noise + step)[0] for step in (1e-5, -1e-5))
         assert replicates.log_density(log_noise)[1] == pytest.approx((up - down) / 2e-5, rel=1e-6)
-
-
-def test_nothing_changes_without_repeated_inputs():
-    X, y, _ = repeated(distinct=9, n=9)
-    distinct, means, replicates = merge(X, y)
-    np.testing.assert_array_equal(distinct, X)
-    np.testing.assert_array_equal(means, y)
-    assert replicates.log_density(-2.0) == (0.0, 0.0)
-
-
-def test_message_only_if_all_repeated_targets_are_equal():
-    X, y, group = repeated()
-    assert unbounded_evidence(X, y[group]).startswith("13 of 20 data points repeat the inputs and the target")
-    assert unbounded_evidence(X, y) == ""
-    assert unbounded_evidence(X, y + 1e6) == ""
-    assert "13 of 20" in unbounded_evidence(X, y[group] + 1e6)
-    assert unbounded_evidence(X[:7], y[:7]) == ""
 
 
 def test_a_part_of_the_groups_has_its_part_of_the_squares():

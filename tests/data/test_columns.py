@@ -116,10 +116,3 @@ def test_rows_without_a_target_and_identifiers_are_dropped(tmp_path: Path, task:
         data.load(replace(ref, missing={"y": "median"}))
     with pytest.raises(UserError, match=r"missing: only the target is dropped if it is missing; found 'a'"):
         data.load(replace(ref, missing={"a": "drop"}))
-
-
-def test_what_remains_wrong_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text("a,y\n" + "".join(f"{i},{'x' if i == 4 else i * i}\n" for i in range(12)))
-    done = ep_bench("data", "check", "mine.csv", "--target", "y", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "column y: not a number" in done.stderr

@@ -126,10 +126,9 @@ def test_a_changed_file_is_reported_and_fetched_again(serve, toy, cache) -> None
     [
         ({"content": CONTENT[:-1]}, "does not match the known hash"),
         ({"sent": 1000}, "Connection broken|IncompleteRead"),
-        ({"status": 404}, "404"),
         (None, "refused"),
     ],
-    ids=["changed", "interrupted", "absent", "no server"],
+    ids=["changed", "interrupted", "no server"],
 )
 def test_a_failed_download_leaves_nothing_and_the_next_address_is_tried(serve, toy, cache, bad, reason: str) -> None:
     first = DEAD if bad is None else serve(**bad).base

@@ -256,13 +256,6 @@ def test_a_split_that_is_not_there_is_refused(scheme: SplitScheme, index: int) -
         data.make_split(scheme, dataset_of(50), index)
 
 
-def test_too_small_a_data_set_has_no_standard_split() -> None:
-    with pytest.raises(UserError, match="4 for training and 0 for testing"):
-        data.standard_split(4, 0)
-    with pytest.raises(UserError, match="must be at least 0"):
-        data.standard_split(100, -1)
-
-
 def test_year_has_one_standard_split_of_its_size() -> None:
     train, test = data.standard_split(data.card("year").n, 0)
     assert (len(train), len(test)) == (463810, 51535)

@@ -268,28 +268,6 @@ def test_gradient_is_the_gap_of_the_moments():
 
 
 @pytest.mark.parametrize("covariance", FAMILIES)
-@pytest.mark.parametrize("noise", [0.25, None])
-def test_order_of_the_data_does_not_matter(covariance, noise):
-    X, y = rows(50, 4)
-    order = np.random.default_rng(3).permutation(50)
-    options = {"alpha": 0.5, "prior_variance": 1.0, "noise_variance": noise, "covariance": covariance}
-    one, other = fit_linear(X, y, **options), fit_linear(X[order], y[order], **options)
-    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9)
-    np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-8, atol=1e-12)
-    assert one.energy == pytest.approx(other.energy, rel=1e-12)
-
-
-@pytest.mark.parametrize("X", [EXAMPLE_1, EXAMPLE_2], ids=["figure 1", "figure 3"])
-def test_variance_increases_with_alpha(X):
-    fits = [
-        fit_linear(X, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=1.0, covariance="diagonal")
-        for alpha in (-200.0, -20.0, -3.0, -1.0, 0.0, 0.1, 0.5, 1.0, 1.5, 1.9, 1.99)
-    ]
-    variances = [fit.covariance[0, 0] for fit in fits]
-    assert np.all(np.diff(variances) > 0)
-
-
-@pytest.mark.parametrize("covariance", FAMILIES)
 def test_learned_noise_is_that_of_the_data(covariance):
     X, y = rows(4000, 5, noise=0.49)
     options = {"prior_variance": 1.0, "noise_variance": None, "covariance": covariance}
@@ -339,25 +317,9 @@ def test_the_energy_decreases_along_the_trace():
     assert fit.trace[-1] == fit.energy
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"alpha": 3.0}, "below the number of data points, 3, found 3"),
-        ({"alpha": np.nan}, "alpha must be finite"),
-        ({"prior_variance": 0.0}, "prior_variance must be positive and finite, found 0"),
-        ({"noise_variance": -1.0}, "noise_variance must be positive and finite, found -1"),
-        ({"covariance": "fulll"}, "one of diagonal, full, found 'fulll'"),
-        ({"y": np.zeros(2)}, r"y must have shape \(3,\).*found \(2,\)"),
-        ({"X": np.zeros(3)}, r"X must have shape \(N, d\).*found \(3,\)"),
-        ({"y": np.array([0.0, np.inf, 1.0])}, "finite"),
-    ],
-)
-def test_bad_arguments_are_named(changed, message):
-    good = {"alpha": 0.5, "prior_variance": 1.0, "noise_variance": 1.0, "covariance": "full"}
-    X, y = rows(3, 2)
-    options = {"X": X, "y": y} | good | changed
-    with pytest.raises(ValueError, match=message):
-        fit_linear(options.pop("X"), options.pop("y"), **options)
+def test_a_power_of_the_number_of_data_points_has_no_minimum():
+    with pytest.raises(ValueError, match="below the number of data points, 3, found 3"):
+        fit_linear(*rows(3, 2), alpha=3.0, prior_variance=1.0, noise_variance=1.0, covariance="full")
 
 
 def test_zero_targets_with_learned_noise_raise():

@@ -61,14 +61,6 @@ class TestProbit:
         if size < 1e6:
             check_gradient(case.twin, case.theta, gradient, case.rng, directions=2, step=1e-4, rel=1e-5)
 
-    def test_classes_are_exchangeable(self):
-        case = DGPCase("probit", (2, 2, 1))
-        value, _ = case.energy()
-        last = unpacked(case.structure, case.theta)[-1]
-        last["theta2"] *= -1.0
-        case.y = 1 - case.y
-        assert case.energy()[0] == pytest.approx(value, rel=1e-13)
-
 
 def by_gumbel_noise(mean, variance, label):
     """E softmax(f)[label]: the probability that f + Gumbel noise is largest at the label, an integral over one line."""
@@ -110,24 +102,6 @@ class TestSoftmax:
         value, gradient = case.energy()
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
-
-    def test_classes_are_exchangeable(self):
-        case = DGPCase("softmax", (2, 2, 3), shared=False)
-        value, _ = case.energy()
-        order = np.array([2, 0, 1])
-        turned = [case.net[0], {name: part[order] for name, part in case.net[1].items()}]
-        other = DGPCase("softmax", (2, 2, 3), net=turned)
-        other.y = np.argsort(order)[case.y]
-        assert other.energy(noise=case.noise[:, order])[0] == pytest.approx(value, rel=1e-13)
-
-    def test_order_of_data_does_not_matter(self):
-        case = DGPCase("softmax", (2, 2, 3))
-        value, gradient = case.energy()
-        order = case.rng.permutation(case.n)
-        case.X, case.y = case.X[order], case.y[order]
-        other, other_gradient = case.energy()
-        assert other == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
 
     @pytest.mark.parametrize("alpha", [1.0, 0.0])
     def test_an_invalid_covariance_gives_nan(self, alpha):

@@ -7,8 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import energy
-from ep_bench.methods.dgp_ep.layout import layers
 from tests.methods.dgp_ep_support import DGPCase, check_derivatives, network, unpacked
 from tests.twins import plain_dgp, plain_dgp_sites
 from tests.twins.plain_networks import check_gradient
@@ -55,43 +53,6 @@ def test_every_derivative_by_differences(part):
     check_derivatives(case, case.twin, part, step=1e-4, digits=1e-9)
 
 
-class TestRows:
-    @every_shape
-    def test_order_does_not_matter(self, dims):
-        case = Case(dims)
-        value, gradient = case.energy()
-        order = case.rng.permutation(case.n)
-        other, other_gradient = case.energy(rows=order)
-        assert other == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
-
-    def test_minibatches_average_to_all_data(self):
-        case = Case((2, 2, 1))
-        whole, gradient = case.energy()
-        parts = [case.energy(rows=slice(i, i + 2)) for i in range(0, 10, 2)]
-        assert np.mean([value for value, _ in parts]) == pytest.approx(whole, rel=1e-13)
-        np.testing.assert_allclose(np.mean([g for _, g in parts], axis=0), gradient, rtol=1e-10, atol=1e-10)
-
-    def test_inputs_are_not_changed(self):
-        case = Case((2, 2, 1))
-        X, y, theta = case.X.copy(), case.y.copy(), case.theta.copy()
-        first = case.energy()
-        second = case.energy()
-        assert first[0] == second[0]
-        np.testing.assert_array_equal(first[1], second[1])
-        for now, before in ((case.X, X), (case.y, y), (case.theta, theta)):
-            np.testing.assert_array_equal(now, before)
-
-    def test_any_memory_order(self):
-        case = Case((2, 2, 1))
-        value, gradient = case.energy()
-        X = np.asfortranarray(case.X)
-        y = np.repeat(case.y, 2)[::2]
-        other, other_gradient = energy(case.problem, case.theta, X, y)
-        assert other == value
-        np.testing.assert_array_equal(other_gradient, gradient)
-
-
 def without_factor(net):
     """Return the network with q(u) equal to the prior."""
     for layer in net:
@@ -122,46 +83,6 @@ class TestIdentities:
             for layer in unpacked(case.structure, gradient):
                 np.testing.assert_allclose(layer["R"], 0.0, atol=1e-10)
                 np.testing.assert_allclose(layer["theta2"], 0.0, atol=1e-10)
-
-    def test_an_output_that_the_next_layer_ignores_adds_nothing(self):
-        """A second hidden unit without a factor, in which the function of the second layer is almost constant."""
-        one, two = network((2, 1, 1)), without_factor(network((2, 2, 1)))
-        for name in one[0]:
-            two[0][name][:1] = one[0][name]
-        for name in ("log_sf", "log_sn", "R", "theta2"):
-            two[1][name] = one[1][name].copy()
-        two[1]["Z"][..., :1], two[1]["Z"][..., 1] = one[1]["Z"], 0.0
-        two[1]["log_ls"] = np.array([[one[1]["log_ls"][0, 0], 20.0]])
-        found = [Case((2, net[0]["Z"].shape[0], 1), net=net).energy()[0] for net in (one, two)]
-        assert found[1] == pytest.approx(found[0], rel=1e-12)
-
-    def test_hidden_units_are_exchangeable(self):
-        case = Case((2, 3, 1), shared=False)
-        value, _ = case.energy()
-        turned = [{name: part.copy() for name, part in layer.items()} for layer in case.net]
-        order = [2, 0, 1]
-        for name in turned[0]:
-            turned[0][name] = turned[0][name][order]
-        turned[1]["Z"], turned[1]["log_ls"] = turned[1]["Z"][..., order], turned[1]["log_ls"][:, order]
-        assert Case((2, 3, 1), net=turned).energy()[0] == pytest.approx(value, rel=1e-13)
-
-    def test_a_mirrored_hidden_unit_changes_nothing(self):
-        """h and -h, with the inducing inputs of the next layer mirrored."""
-        case = Case((2, 2, 1))
-        theta = case.theta.copy()
-        first, second = layers(case.structure, theta)
-        first.linear[1] *= -1.0
-        second.inputs[:, :, 1] *= -1.0
-        assert case.energy(theta)[0] == pytest.approx(case.energy()[0], rel=1e-13)
-
-    def test_scales_of_the_inputs(self):
-        case = Case((2, 2, 1))
-        theta = case.theta.copy()
-        first = layers(case.structure, theta)[0]
-        first.inputs[:] *= 3.0
-        first.log_lengthscales[:] += np.log(3.0)
-        found, _ = energy(case.problem, theta, 3.0 * case.X, case.y)
-        assert found == pytest.approx(case.energy()[0], rel=1e-12)
 
 
 class TestSmallPowers:

@@ -65,14 +65,6 @@ class TestMoments:
             np.testing.assert_allclose(mean, twin_mean, rtol=1e-8, atol=1e-10)
             np.testing.assert_allclose(C, twin_C, rtol=1e-8, atol=1e-10)
 
-    @of_any_width
-    def test_covariances_are_symmetric_and_positive_definite(self, dims):
-        for seed in range(3):
-            net = scattered(dims, 8, np.random.default_rng(seed), shared=False)
-            for _, C in full(net, rows(20, dims[0])[0]):
-                np.testing.assert_array_equal(C, C.transpose(0, 2, 1))
-                assert np.linalg.eigvalsh(C).min() > 0.0
-
     def test_first_layers_are_those_of_diagonal_propagation(self):
         """The first layer, and the variances of the second; later layers depend on covariances."""
         net = network((2, 2, 3, 2), shared=False)
@@ -83,15 +75,6 @@ class TestMoments:
             assert apart < 1e-10 if layer < 2 else apart > 1e-3
             off = C - np.einsum("noo->no", C)[:, :, None] * np.eye(C.shape[1])
             assert (np.abs(off).max() > 1e-2) == (layer > 0)
-
-    def test_data_points_are_independent(self):
-        net = network((2, 2, 3, 2))
-        X, _ = rows(5, 2)
-        together = full(net, X)
-        for i in range(5):
-            for one, other in zip(full(net, X[i : i + 1]), together, strict=True):
-                np.testing.assert_allclose(one[0][0], other[0][i], rtol=1e-12)
-                np.testing.assert_allclose(one[1][0], other[1][i], rtol=1e-12)
 
     def test_more_data_points_than_one_block(self):
         net = network((2, 1, 2), 100)
@@ -174,20 +157,6 @@ class TestEqualToDiagonalPropagation:
 
 
 class TestRows:
-    def test_order_does_not_matter(self):
-        case = Case("softmax", (2, 2, 3))
-        value, gradient = case.energy()
-        other, other_gradient = case.energy(rows=case.rng.permutation(case.n))
-        assert other == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(other_gradient, gradient, rtol=1e-9, atol=1e-9)
-
-    def test_minibatches_average_to_all_data(self):
-        case = Case("gaussian", (2, 2, 3, 1))
-        whole, gradient = case.energy()
-        parts = [case.energy(rows=slice(i, i + 2)) for i in range(0, 10, 2)]
-        assert np.mean([value for value, _ in parts]) == pytest.approx(whole, rel=1e-12)
-        np.testing.assert_allclose(np.mean([g for _, g in parts], axis=0), gradient, rtol=1e-9, atol=1e-9)
-
     def test_evidence_is_minus_the_energy_of_all_data(self):
         case = Case("softmax", (2, 2, 3))
         assert log_evidence(case.problem, case.theta, case.X, case.y, case.noise) == pytest.approx(

@@ -301,30 +301,6 @@ class TestDamping:
             )
         assert max(step.halvings) > 0
 
-    def test_an_invalid_covariance_gives_no_factor(self):
-        case = case_of()
-        theta, model = case.white, model_of(case.problem)
-        gp, before = whitened_factor.unpack_output(model, theta, 0, 0, allocate_parameters(model, 1), 0), theta.copy()
-        cavity = stochastic_ep.cavity_of(gp, model.power.beta)
-        # C larger than the precision of the cavity
-        D = 2.0 * len(case.y) * cavity.P
-        assert whitened_factor.update_factor(model, gp, cavity, D, np.zeros(4), 0.1, theta, 0, 0) >= 0
-        theta[:] = before
-        assert whitened_factor.update_factor(model, gp, cavity, -D, np.zeros(4), 0.1, theta, 0, 0) == -1
-        np.testing.assert_array_equal(theta, before)
-
-    def test_failure_names_its_step(self, monkeypatch):
-        taken = []
-
-        def backward(model, saved, rate, theta, gradient):
-            taken.append(rate)
-            return -1 if len(taken) == 3 else 0
-
-        monkeypatch.setattr(stochastic_ep, "backward", backward)
-        case = case_of()
-        with pytest.raises(FloatingPointError, match="step 3"):
-            fit(case, steps=5)
-
 
 def fit(case, classes=0, **options):
     config = dgp_ep.Config(optimizer="sep", alpha=1, inducing=5, batch_size=10, **options)

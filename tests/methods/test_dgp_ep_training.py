@@ -10,7 +10,7 @@ from ep_bench.covariances.energy_training import run
 from ep_bench.covariances.inducing import centres
 from ep_bench.methods.dgp_ep.energy import DGPProblem, model_of
 from ep_bench.methods.dgp_ep.initialisation import MAX_PAIRWISE, median_distance, start
-from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, offsets, shapes, size
+from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.network import allocate_pass
 from ep_bench.numerics.minibatch import AdamSchedule
 
@@ -52,31 +52,6 @@ class TestLayout:
         theta = np.arange(float(size(structure)))
         begins = [[part.flat[0] for part in layer] for layer in layers(structure, theta)]
         np.testing.assert_array_equal(offsets(structure), begins)
-
-    def test_writing_to_the_views_changes_the_vector(self, structure):
-        theta, rng = np.zeros(size(structure)), np.random.default_rng(0)
-        written = [Layer(*(rng.normal(size=shape) for shape in layer)) for layer in shapes(structure)]
-        for views, values in zip(layers(structure, theta), written, strict=True):
-            for view, value in zip(views, values, strict=True):
-                view[...] = value
-        for views, values in zip(layers(structure, theta.copy()), written, strict=True):
-            for name in Layer._fields:
-                np.testing.assert_array_equal(getattr(views, name), getattr(values, name))
-
-    def test_shapes(self, structure):
-        M = structure.inducing
-        for index, layer in enumerate(layers(structure, np.zeros(size(structure)))):
-            d_in, d_out = structure.dims[index : index + 2]
-            groups = 1 if structure.shared else d_out
-            assert layer.log_lengthscales.shape == (groups, d_in)
-            assert layer.log_magnitude.shape == layer.log_noise.shape == (groups,)
-            assert layer.inputs.shape == (d_out, M, d_in)
-            assert layer.factor.shape == (d_out, M * (M + 1) // 2)
-            assert layer.linear.shape == (d_out, M)
-
-    def test_a_vector_of_another_length(self, structure):
-        with pytest.raises(ValueError, match=rf"shape \({size(structure)},\) .*found \({size(structure) + 1},\)"):
-            layers(structure, np.zeros(size(structure) + 1))
 
 
 class TestStart:

@@ -72,13 +72,6 @@ class TestBound:
         assert not gradient[used == 0.0].any()
         check_gradient(at, case.theta[free], gradient[free], np.random.default_rng(3), directions=3)
 
-    @pytest.mark.parametrize("dims", DEPTHS)
-    def test_the_order_of_data_points_is_arbitrary(self, dims):
-        case = Case(dims)
-        before, order = case.bound()[0], np.array([3, 1, 5, 0, 2, 4])
-        case.X, case.y, case.noise = case.X[order], case.y[order], case.noise[:, order]
-        assert case.bound()[0] == pytest.approx(before, rel=1e-12)
-
     def test_the_expectation_is_the_mean_over_draws(self):
         """Over the hidden unit of one data point, by quadrature."""
         case = Case((2, 1, 1), count=1)

@@ -286,10 +286,3 @@ class TestTheOrderOfTheRows:
             close(getattr(taken(theirs), name), getattr(taken(ours), name)[rows], 1e-7)
         posteriors_close(theirs, plain.posterior(model, taken(ours)), 1e-7)
         np.testing.assert_allclose(theirs.evidence(), ours.evidence(), rtol=0, atol=1e-8)
-
-    def test_nor_blocks(self):
-        ours, theirs = approximation(tiny()), approximation(tiny())
-        settle(ours, 0.4, 0.3)
-        for _ in range(400):
-            theirs.sweep(0.4, 0.3, 0.3, blocks=4)
-        sites_close(taken(theirs), taken(ours), 1e-7)

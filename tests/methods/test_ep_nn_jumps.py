@@ -111,13 +111,3 @@ class TestAJumpThatLeadsAstray:
         assert found is jumped
         assert history.restored == (None if jumped else 3)
         assert len(history.sizes) == (14 if jumped else 3)
-
-    def test_an_error_before_any_sweep_is_raised(self):
-        one, _ = stub(lambda turn: 0.5**turn)
-        one.sweep = raises
-        with pytest.raises(FloatingPointError, match="lost"):
-            schedule.converge(one, PLAN._replace(sweeps=30), schedule.ConvergenceHistory())
-
-
-def raises(*_):
-    raise FloatingPointError("lost")

@@ -191,11 +191,6 @@ class TestOutputPriors:
         assert prior.output_tau[3] == 1.0  # of v_0, whose prior is a Gaussian
         assert (counters.steps[OUTPUT_PRIOR] > 0).all()
 
-    def test_an_improper_posterior_is_reported(self):
-        prior = PriorSites(*np.zeros((4, 1, 1)), np.zeros(2), np.zeros(2))
-        post = NetworkPosterior(*np.zeros((2, 1, 1)), np.empty(2), np.empty((2, 2)), np.zeros(2), np.ones((2, 1)))
-        assert not output_priors(-np.eye(2), np.zeros(2), prior, post, 1.0, 4.0, 1.0, 5, 1e-9, record())
-
 
 def one_weight(kind, slack, prior_eta=1.0):
     """y = 1.3 w + 0.2 + noise of known variance as a network: one linear unit, the constant as only input."""

@@ -147,7 +147,3 @@ class TestFits:
         assert state.log_evidence == pytest.approx(sum(one.log_evidence for one in state.networks))
         with pytest.raises(ValueError, match="a single latent function is required, found 3"):
             METHOD.latent(state, data.X)
-
-    def test_a_start_at_the_maximum_is_refused(self):
-        with pytest.raises(ValueError, match="start: map requires regression"):
-            fitted(rows(), start="map")

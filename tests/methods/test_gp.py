@@ -143,12 +143,6 @@ class TestClosedForms:
         np.testing.assert_allclose(noisy.mean(), mean)
         np.testing.assert_allclose(noisy.variance(), variance + np.exp(theta[-1]))
 
-    def test_one_data_point(self, kernel):
-        problem, theta, _ = problem_of(Rows(np.ones((1, 2)), np.array([0.7])), kernel=kernel)
-        value = problem.covariance.diagonal(theta[:-1], problem.X)[0] + np.exp(theta[-1])
-        expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
-        assert evidence(problem, theta)[0] == pytest.approx(expected, rel=1e-12)
-
 
 class TestSearch:
     @pytest.mark.parametrize("prior", ["weak", "none"])
@@ -205,21 +199,10 @@ class TestFailures:
         with pytest.raises(FloatingPointError, match="not positive definite at"):
             gp.fit(self.twice(), gp.Config(noise_variance=1e-30), np.random.default_rng(0))
 
-    def test_the_cell_fails_with_a_reason(self, tmp_path):
-        row = cell_row(tmp_path, "use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30")
-        assert row["status"] == "failed"
-        assert "not positive definite at lengthscale 1e+04, magnitude 1, noise_variance 1e-30" in row["reason"]
-
     def test_a_search_at_its_limit_is_not_converged(self, tmp_path):
         row = cell_row(tmp_path, "use: gp, steps: 2")
         assert row["status"] == "ok"
         assert row["reason"].startswith("not converged: the search for hyperparameters")
-
-
-class TestOptions:
-    def test_a_wrong_number_of_values(self):
-        with pytest.raises(ValueError, match="lengthscale has 3 values, the covariance takes 2"):
-            gp.fit(wave(), gp.Config(lengthscale=np.ones(3)), np.random.default_rng(0))
 
 
 class TestSize:

@@ -153,14 +153,6 @@ class TestEveryInference:
         assert robust.log_evidence == pytest.approx(exact.log_evidence, abs=100.0 / nu + 1e-8)
         np.testing.assert_allclose(gp_t.latent(robust, rows.X), gp.latent(exact, rows.X), atol=1e-5)
 
-    def test_permutation_of_data_points(self, options):
-        rows, order = conflicting(), np.random.default_rng(3).permutation(25)
-        config = gp_t.Config(optimize=False, scale=0.2, **options)
-        one = gp_t.fit(rows, config, None)[0]
-        other = gp_t.fit(Rows(rows.X[order], rows.y[order]), config, None)[0]
-        assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-11)
-        np.testing.assert_allclose(one.site_precisions[order], other.site_precisions, rtol=1e-6)
-
     def test_learning_raises_the_evidence(self, options):
         rows = conflicting()
         config = gp_t.Config(prior="none", **options)
@@ -262,13 +254,6 @@ class TestIntegralOverNu:
             alone = gp_t.fit(conflicting(), gp_t.Config(nu=nu, inference="laplace", prior="none"), None)[0]
             assert part.log_evidence > alone.log_evidence - 1e-3
         assert trace["objective"][-1] * 25 == pytest.approx(-state.best.log_evidence)
-
-    def test_a_warning_of_many_values_is_issued_once(self):
-        config = gp_t.Config(nu="integrate", inference="vb")
-        X = np.linspace(-1.0, 1.0, 12)[:, None]
-        with pytest.warns(ConvergenceWarning, match="more such warnings at other values of nu") as caught:
-            gp_t.fit(Rows(X, np.zeros(12)), config, np.random.default_rng(0))
-        assert len(caught) == len({one.category for one in caught})
 
     def test_values_without_a_solution_are_omitted_with_a_warning(self, monkeypatch):
         def failing(problem, theta):
@@ -406,8 +391,3 @@ class TestFailures:
         monkeypatch.setattr(laplace, "STEPS", 2)
         with pytest.raises(FloatingPointError, match="found no mode: mismatch"):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference="laplace"), None)
-
-    def test_the_grid_by_its_other_name(self):
-        assert gp_t.Config(nu="grid") == gp_t.Config(nu="integrate")
-        state = Estimator("gp_t", **{**OVER_NU, "nu": "grid"}).fit(conflicting().X, conflicting().y).state_
-        assert len(state.parts) == 15

@@ -124,9 +124,3 @@ def test_expectation_propagation_without_convergence(monkeypatch):
     found = annealing.log_evidence(*at, np.random.default_rng(0), runs=600, temperatures=400)
     assert found.error < 0.05
     assert abs(found.log_evidence - VALUES["cases"]["A"]["exact_logZ_AIS"]["value"]) < 4 * found.error
-
-
-def test_improper_sites_are_an_error():
-    sites = np.full(2, -1.0), np.zeros(2)
-    with pytest.raises(FloatingPointError, match="starting sites is improper"):
-        annealing.log_evidence(2.0 * np.eye(2), np.zeros(2), 3.0, 1.0, np.random.default_rng(0), sites=sites)

@@ -238,34 +238,3 @@ def test_evidence_at_fixed_scales():
     check_gradient(
         lambda at: fixed_scales.factorised(covariance, at, X, y, V, workspace).log_evidence, theta, gradient, rng
     )
-
-
-def test_a_step_that_does_not_move_is_not_taken():
-    """Otherwise, a search that rounding errors have ended would repeat it up to the limit of steps."""
-    K, y = np.eye(3), np.array([0.5, -1.0, 2.0])
-    now = kl._at(K, y, 0.1 * y, np.ones(3), 4.0, 0.5)
-    unmoved = now._replace(
-        posterior=now.posterior._replace(mean=np.zeros(3)),
-        means=now.means._replace(slope=now.b, curvature=now.precisions),
-    )
-    assert kl._ascent_step(K, y, unmoved, [], 4.0, 0.5) is None
-
-
-@pytest.mark.parametrize(("magnitude", "scale"), [(10.0, 0.01), (30.0, 0.03)])
-def test_the_closest_point_counts_if_rounding_errors_prevent_the_required_mismatch(magnitude, scale):
-    """The bound then changes by its rounding errors until the limit of steps."""
-    x = np.linspace(-1.0, 1.0, 12)
-    K, y = magnitude * np.exp(-0.5 * np.subtract.outer(x, x) ** 2), np.sin(3.0 * x)
-    found = kl.infer(K, y, 2.0, scale)
-    moved = kl.infer(K, y, 2.0, scale, (found.precisions * 1.01, found.shifts * 1.01))
-    assert moved.log_evidence == pytest.approx(found.log_evidence, abs=1e-8)
-
-
-def test_the_closest_point_is_the_one_of_the_smallest_mismatch(monkeypatch):
-    K, y = np.eye(3), np.array([0.5, -1.0, 2.0])
-    end = kl.infer(K, y, 4.0, 0.5)
-    near, far = (kl._at(K, y, end.shifts * (1.0 + off), end.precisions, 4.0, 0.5) for off in (1e-7, 1e-3))
-    path = iter([near, far, None])
-    monkeypatch.setattr(kl, "_ascent_step", lambda *_: next(path))
-    found = kl.infer(K, y, 4.0, 0.5, (far.precisions, far.b))
-    np.testing.assert_array_equal(found.shifts, near.b)

@@ -153,11 +153,6 @@ class TestDiagnostics:
         assert max(apart) == found["r_hat_predictions"]
         assert min(apart) < max(apart)
 
-    def test_fixed_variances_have_no_diagnostics(self):
-        found = fitted(noise_variance=0.1)[0].diagnostics
-        assert {name for name in found if "noise" in name} == set()
-        assert "r_hat_prior_deviation" in found
-
     def test_monitored_inputs_are_training_inputs_and_midpoints(self):
         X = rows(40).X
         monitored = mcmc_diagnostics.monitored_inputs(X, np.random.default_rng(0))
@@ -203,6 +198,3 @@ class TestWindows:
         assert np.all(np.diff([0, *closes]) >= WINDOW)
         assert closes[-1:] == ([end] if end >= WINDOW else [])
         assert end <= max(1, 0.85 * warmup)
-
-    def test_windows_of_250_iterations(self):
-        assert windows(250) == ([20, 50, 95, 162, 212], 212)

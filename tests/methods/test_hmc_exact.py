@@ -210,18 +210,6 @@ class TestPooledCurvature:
         np.testing.assert_array_equal(curvature, before)
         assert len(np.unique(found)) == sizes[0] + 1 + 2 * (len(sizes) - 2)
 
-    @pytest.mark.parametrize("hidden", [(5,), (4, 3)])
-    def test_permuted_units_have_the_same_masses(self, hidden):
-        layers = mlp.layout(2, hidden)
-        curvature = np.random.default_rng(1).gamma(1.0, size=mlp.count(layers))
-        (offset, n_in, units), (after, _, n_next) = layers[:2].tolist()
-        order, moved_units = np.random.default_rng(2).permutation(units), curvature.copy()
-        for start, shape, axis in ((offset, (n_in + 1, units), 1), (after, (units, n_next), 0)):
-            block = curvature[start : start + shape[0] * shape[1]].reshape(shape)
-            moved_units[start : start + block.size] = block.take(order, axis=axis).ravel()
-        assert not np.array_equal(moved_units, curvature)
-        np.testing.assert_allclose(pooled(moved_units, layers), pooled(curvature, layers), rtol=1e-14)
-
 
 class TestLogJoint:
     @pytest.mark.parametrize(("prior", "scales"), [("gaussian", "one"), ("gaussian", "layer"), ("ard", "one")])

@@ -107,27 +107,6 @@ def test_without_starts_there_is_one_fit_with_a_weak_prior(problem):
     assert np.array_equal(state.weights, whole.approximation.weights)
 
 
-def test_the_first_starts_do_not_depend_on_the_number_of_starts():
-    few, many = (fitted(starts=count)[0].start_evidences for count in (2, 10))
-    assert many[:2] == few
-    assert len(many) == 10
-    assert max(many) >= max(few)
-    assert many[0] != many[len(STARTS)]  # equal precisions, other weights
-
-
-def test_fixed_precisions_apply_to_all_starts():
-    state, trace = fitted(starts=3, prior_variance=0.5, noise_variance=0.02)
-    assert trace["prior_deviation"] == pytest.approx([math.sqrt(0.5)] * len(trace["prior_deviation"]))
-    assert trace["noise_deviation"] == pytest.approx([math.sqrt(0.02)] * len(trace["noise_deviation"]))
-    assert len(set(state.start_evidences)) == 3
-
-
-def test_the_linear_model_has_one_start():
-    train = rows()
-    state, _ = fit(train, Config(hidden=(), starts=4), np.random.default_rng(0))
-    assert len(state.start_evidences) == 1
-
-
 def test_a_start_that_fails_is_omitted(problem, monkeypatch):
     calls = []
 

@@ -55,9 +55,3 @@ def test_the_activation_of_the_higher_evidence_is_kept(function, chosen):
     assert either.log_evidence == better.log_evidence == max(either.start_evidences)
     assert either.kind == better.kind
     assert np.array_equal(either.weights, better.weights)
-
-
-def test_the_linear_model_has_no_activation_to_choose():
-    rows = wave(n=30)
-    either, linear = (fitted(rows, hidden=(), activation=name)[0] for name in ("evidence", "relu"))
-    assert either.start_evidences == linear.start_evidences

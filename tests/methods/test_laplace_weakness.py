@@ -72,12 +72,6 @@ class TestFailure:
         ):
             fitted(wave(), hidden=(8,), hessian=form, updates=1, steps=1000)
 
-    def test_the_warning_names_the_layer_and_no_fixed_precision(self):
-        with pytest.warns(ConvergenceWarning, match="change the prior precision of layer 1 by") as warned:
-            fitted(wave(), hidden=(8,), prior="layers", noise_variance=0.1, updates=1)
-        assert "precision of layer 2 by" in str(warned[0].message)
-        assert "noise" not in str(warned[0].message)
-
     def test_the_reported_change_is_that_of_one_more_update(self):
         with pytest.warns(ConvergenceWarning, match="would change") as warned:
             fitted(wave(), hidden=(8,), updates=1)

@@ -36,17 +36,9 @@ class TestNotStationary:
         assert "drifts by -0.2" in sgld.not_stationary(noise - np.linspace(0, 0.4, 400), good, self.y)
         assert sgld.not_stationary(noise + np.linspace(0, 0.1, 400), good, self.y) == ""  # below the tolerance
 
-    def test_a_wide_curve_needs_a_larger_drift(self):
-        wide = 20.0 * np.random.default_rng(41).normal(size=400)
-        assert sgld.not_stationary(wide + np.linspace(0, 0.4, 400), np.full(400, 0.5), self.y) == ""
-
     def test_a_fit_worse_than_a_constant(self):
         assert "squared residual 1.5 on" in sgld.not_stationary(np.zeros(20), np.full(20, 1.5), self.y)
         assert sgld.not_stationary(np.zeros(20), np.full(20, 1.5), np.zeros(2)) == ""  # a constant target
-
-    def test_few_epochs_are_not_tested(self):
-        assert sgld.not_stationary(np.arange(19.0), np.full(19, 0.5), self.y) == ""
-        assert sgld.not_stationary(np.arange(20.0), np.full(20, 0.5), self.y) != ""
 
     def test_a_fit_warns(self):
         config = sgld.Config(hidden=(20,), epochs=60, step_size=1e-4, burn_in=0.0)

@@ -20,7 +20,7 @@ from ep_bench.covariances.map_search import starting_points
 from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import gp, sgp
 from ep_bench.types import Rows
-from tests.methods.support import cell_row, wave
+from tests.methods.support import wave
 from tests.twins import plain_covariances as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -52,10 +52,6 @@ def fitted(rows, seed=0, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sgp.fit(rows, sgp.Config(**options), np.random.default_rng(seed))[0]
-
-
-def failing(*_):
-    raise FloatingPointError("no evidence")
 
 
 def log_posterior(state):
@@ -179,14 +175,6 @@ class TestLimits:
         assert bounds == sorted(bounds)
         assert bounds[-1] < self.exact(rows, kernel, theta).log_evidence + 1e-9
 
-    def test_one_data_point(self, kernel):
-        rows = Rows(np.ones((1, 2)), np.array([0.7]))
-        problem, point, _ = problem_of(rows, 1, kernel=kernel)
-        theta, _ = bound.split(problem, point)
-        value = problem.covariance.diagonal(theta[:-1], rows.X)[0] + np.exp(theta[-1])
-        expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
-        assert evidence(problem, np.append(theta, rows.X))[0] == pytest.approx(expected, rel=1e-9)
-
 
 class TestJitter:
     @every_approximation
@@ -235,11 +223,6 @@ class TestJitter:
         np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
 
 
-def test_the_estimator_reports_the_jitter():
-    rows = wave(n=20)
-    assert Estimator("sgp", inducing=5, optimize=False).fit(rows.X, rows.y).jitter_ == bound.JITTER
-
-
 class TestCentres:
     def test_centres_of_clusters(self):
         rng = np.random.default_rng(0)
@@ -255,11 +238,6 @@ class TestCentres:
         for count in (3, 5):
             np.testing.assert_array_equal(centres(X, count, np.random.default_rng(0)), X[::4])
         assert len(centres(X, 2, np.random.default_rng(0))) == 2
-
-    def test_large_data_sets_are_subsampled(self, monkeypatch):
-        monkeypatch.setattr("ep_bench.covariances.inducing.PER_CENTRE", 2)
-        found = centres(wave(n=500).X, 10, np.random.default_rng(0))
-        assert found.shape == (10, 2)
 
 
 class TestSearch:
@@ -401,16 +379,6 @@ def test_noise_floor():
         floored = fitted(rows, inducing=30, noise_floor=1e-3)
     assert low.hyperparameters["noise_variance"] < 1e-4
     assert floored.hyperparameters["noise_variance"] == pytest.approx(1e-3)
-
-
-class TestFailures:
-    def test_the_cell_fails_with_a_reason(self, tmp_path):
-        row = cell_row(tmp_path, "use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308")
-        assert row["status"] == "failed"
-        assert (
-            "not positive definite, even with jitter 1e-05, at weight_variance 1e+308, noise_variance 0.1"
-            in row["reason"]
-        )
 
 
 @every_approximation

@@ -185,29 +185,11 @@ class TestFits:
         assert sgp.passes(auto, 463_715) == 22
         assert sgp.passes(sgp.Config(epochs=3), 463_715) == 3
 
-    def test_minibatches_use_each_data_point_once(self):
-        order = np.random.default_rng(0).permutation(103)
-        found = minibatches.minibatches(order, 20)
-        np.testing.assert_array_equal(np.concatenate(found), order)
-        assert {len(rows) for rows in found} == {17, 18}
-        assert len(minibatches.minibatches(order, 1000)) == 1
-
     def test_settled(self):
         falling = list(np.linspace(1.0, 0.0, 40))
         assert not minibatches.has_settled(falling)
         assert minibatches.has_settled(falling + [0.0] * 40)
         assert not minibatches.has_settled([0.5, 0.5, 0.5])
-
-    @pytest.mark.parametrize("seed", [0, 1])
-    def test_the_seed_decides(self, seed):
-        config = sgp.Config(minibatch=True, batch_size=30, epochs=2, inducing=5)
-        rows, ends = wave(n=100), []
-        for again in (seed, seed, seed + 1):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                ends.append(sgp.fit(rows, config, np.random.default_rng(again))[0].theta)
-        np.testing.assert_array_equal(ends[0], ends[1])
-        assert not np.array_equal(ends[0], ends[2])
 
     def test_memory_does_not_include_all_covariances(self, monkeypatch):
         monkeypatch.setattr(bound, "BLOCK", 2**14)

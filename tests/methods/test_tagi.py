@@ -154,11 +154,3 @@ def test_undone_updates_keep_mean_and_variance():
         undone += filter_rows(np.ones((1, 2)), np.ones(1), np.zeros(1, int), mean, variance, layers, 1.0)[1]
         assert (variance > 0.0).all()
     assert undone > 0
-
-
-@pytest.mark.parametrize(
-    "options", [{"noise": "heteroscedastic", "noise_deviation": 0.1}, {"noise_gain": 0.5}, {"hidden": (0,)}]
-)
-def test_options_that_exclude_each_other(options):
-    with pytest.raises(ValueError, match=r"noise|hidden"):
-        tagi.Config(**options)

@@ -122,17 +122,6 @@ def test_it_finds_where_the_noise_is_large():
     assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt((0.5**2 + 0.05**2) / 2), rel=0.3)
 
 
-@pytest.mark.parametrize("other", [{"noise_variance": 0.1}, {"local_reparameterization": True}])
-def test_a_noise_head_excludes_options(other):
-    with pytest.raises(ValueError, match=f"leave {next(iter(other))} out"):
-        vi.Config(noise="heteroscedastic", **other)
-
-
-def test_an_empirical_prior_has_no_fixed_variance():
-    with pytest.raises(ValueError, match="leave prior_variance out"):
-        vi.Config(prior="empirical", prior_variance=3.0)
-
-
 def test_a_fit_whose_objective_has_risen_has_diverged():
     vi.refuse_divergence([1.5, 40.0, 2.4])
     vi.refuse_divergence([1e9, *[0.5] * 300])

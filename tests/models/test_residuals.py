@@ -78,14 +78,6 @@ def test_outputs_of_many_networks(activation, hidden, rows):
 
 
 @each
-@pytest.mark.parametrize("shape", [(4, 2), (4, 4), (3,), (1, 4, 3)])
-def test_a_wrong_number_of_columns_raises(activation, shape):
-    _, w, layers, _ = network(3, (5,), 1, 5)
-    with pytest.raises(ValueError, match=r"\(n, 3\), found \(" + str(shape[0])):
-        residuals.outputs(np.zeros(shape), w[None], layers, ACTIVATIONS[activation])
-
-
-@each
 @pytest.mark.parametrize("hidden", [(), (5,), (8,), (9, 17)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_an_infinite_weight_makes_the_log_joint_infinite_or_nan(activation, hidden, bad):

@@ -98,13 +98,6 @@ class TestDiagnostics:
         assert found["r_hat_predictions"] < mcmc_diagnostics.LIMIT
         assert prediction_diagnostics(draws + np.linspace(0, 5, 301)[:, None])["r_hat_predictions"] > 1.5
 
-    @pytest.mark.parametrize(("chains", "draws", "judged"), [(2, 3, False), (2, 4, True), (1, 7, False), (1, 8, True)])
-    def test_few_draws_have_no_measures(self, chains, draws, judged):
-        rng = np.random.default_rng(0)
-        found = prediction_diagnostics(*(rng.normal(size=(draws, 2)) for _ in range(chains)))
-        assert ("r_hat_predictions" in found) == judged
-        assert np.isfinite(list(found.values())).all()
-
     def test_the_worst_series_of_predictions_counts(self):
         draws = np.random.default_rng(0).normal(size=(2, 200, 4))
         draws[1, :, 2] += 1.0

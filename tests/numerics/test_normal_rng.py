@@ -157,10 +157,6 @@ class TestAsASample:
         assert stats.kstest(sample[: N // 2], "norm").pvalue > 1e-3
         assert stats.kstest(sample[N // 2 :], "norm").pvalue > 1e-3
 
-    def test_a_histogram_with_equal_probabilities(self, sample):
-        counts = np.bincount((special.ndtr(sample) * 1000).astype(int), minlength=1000)
-        assert 1e-3 < stats.chisquare(counts).pvalue < 1 - 1e-4
-
     @pytest.mark.parametrize(("power", "moment"), [(1, 0), (2, 1), (3, 0), (4, 3), (5, 0), (6, 15)])
     def test_moments(self, sample, power, moment):
         moment_of_square = special.factorial2(2 * power - 1)
@@ -181,39 +177,6 @@ class TestAsASample:
             assert stats.poisson.cdf(count, expected) > 1e-4
             assert stats.poisson.sf(count - 1, expected) > 1e-4
 
-    @pytest.mark.parametrize("lag", [1, 2, 3, 4, 63, 64, 65, 127, 128, 192, 256])
-    @pytest.mark.parametrize("of", [lambda z: z, lambda z: z**2 - 1, np.sign, lambda z: z**3 - 3 * z])
-    def test_no_correlation_along_the_stream(self, sample, lag, of):
-        z = of(sample)
-        products = z[lag:] * z[:-lag]
-        assert abs(products.mean()) < 4.5 * products.std() / math.sqrt(len(products))
-
-    @pytest.mark.parametrize("of", [lambda z: z, lambda z: z**2 - 1, lambda z: z**3 - 3 * z])
-    @pytest.mark.parametrize("to", [lambda z: z, lambda z: z**2 - 1])
-    def test_both_halves_of_a_pair_are_independent(self, sample, of, to):
-        pairs = sample[: N // 128 * 128].reshape(-1, 2, LANES)
-        products = of(pairs[:, 0].ravel()) * to(pairs[:, 1].ravel())
-        assert abs(products.mean()) < 4.5 * products.std() / math.sqrt(products.size)
-
-    def test_directions_of_pairs_are_uniform_and_independent_of_the_radius(self, sample):
-        pairs = sample[: N // 128 * 128].reshape(-1, 2, LANES)
-        x, y = pairs[:, 0].ravel(), pairs[:, 1].ravel()
-        turns, radius_quantile = (np.arctan2(y, x) / (2 * np.pi)) % 1.0, np.exp(-0.5 * (x**2 + y**2))
-        counts = np.histogram2d(turns, radius_quantile, bins=(64, 16), range=((0, 1), (0, 1)))[0].ravel()
-        assert counts.sum() == x.size
-        assert 1e-3 < stats.chisquare(counts).pvalue < 1 - 1e-4
-
-    def test_lanes_are_uncorrelated(self, sample):
-        columns = sample[: N // 128 * 128].reshape(-1, 128)
-        correlations = (columns.T @ columns / len(columns))[np.triu_indices(128, 1)] * math.sqrt(len(columns))
-        assert stats.kstest(correlations, "norm").pvalue > 1e-3
-        assert np.abs(correlations).max() < 5.5
-
-    def test_streams_of_successive_seeds_are_uncorrelated(self):
-        streams = np.array([drawn(seed, 20_000) for seed in range(30)])
-        correlations = (streams @ streams.T / 20_000)[np.triu_indices(30, 1)] * math.sqrt(20_000)
-        assert np.abs(correlations).max() < 5.0
-
 
 class TestMasks:
     @pytest.mark.parametrize("rate", [0.0, 0.005, 0.05, 0.5, 0.9])
@@ -223,13 +186,6 @@ class TestMasks:
         np.testing.assert_allclose(np.unique(masks), [0.0, 1 / (1 - rate)] if rate else [1.0], rtol=1e-15)
         error = math.sqrt(rate * (1 - rate) / masks.size)
         assert abs(np.mean(masks == 0.0) - rate) <= 4 * error
-
-    @pytest.mark.parametrize("lag", [1, 2, 63, 64, 65, 128])
-    def test_masks_are_uncorrelated_along_the_stream(self, lag):
-        masks = np.empty(1_000_000)
-        fill_masks(stream(np.random.default_rng(9)), 0.3, masks)
-        z = (masks - masks.mean()) / masks.std()
-        assert abs((z[lag:] * z[:-lag]).mean()) < 4.5 / math.sqrt(masks.size)
 
     def test_masks_follow_the_words_of_the_plain_generator(self):
         words = stream(np.random.default_rng(10))

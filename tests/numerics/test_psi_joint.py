@@ -140,13 +140,6 @@ class TestValues:
         expected = np.einsum("na,ab,nb->n", k, T, other)
         np.testing.assert_allclose(contracted(case, T), expected, rtol=1e-11, atol=1e-13)
 
-    def test_functions_are_exchangeable(self, D, M, B):
-        case = Case(D, M, B)
-        x, C, (Za, la, sa), (Zb, lb, sb) = case.split()
-        T = case.rng.normal(size=(M, M))
-        turned = psi_joint.contract(x, C, psi_joint.point_pairs(Zb, lb, Za, la, sb * sa), T.T.copy())
-        np.testing.assert_allclose(turned, contracted(case, T), rtol=1e-11, atol=1e-13)
-
     def test_columns_beyond_the_inputs_are_not_read(self, D, M, B):
         case = Case(D, M, B)
         x, C, (Zt, l2, s2), _ = case.split()

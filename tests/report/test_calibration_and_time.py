@@ -64,12 +64,3 @@ def test_a_tuned_method_does_not_decide_on_the_data_sets_of_the_others(tmp_path,
     assert markers(times, "CPU time of the fit") == pytest.approx([2.0, 2.0, 2.0])
     assert markers(times, "CPU time of tuning") == pytest.approx([7.0])
     assert "over boston, yacht, wine, of the methods" in times.caption
-
-
-def test_a_time_of_zero_is_drawn_like_the_shortest_one(tmp_path, make_study):
-    def change(row):
-        seconds = 0.0 if (row["method"], row["dataset"]) == ("pbp", "wine") else 0.5
-        return {**row, "fit_cpu_seconds": 1.0, "predict_cpu_seconds": seconds}
-
-    times = times_of(make_study(tmp_path / "s", change=change))
-    assert markers(times, "CPU time of the prediction") == pytest.approx([0.5, 0.5, 0.5])

@@ -94,14 +94,3 @@ def test_numbers_beyond_the_limits_are_marked(tmp_path, make_study):
     assert rows["hmc", "far"]["R-hat, predictions"]["text"] == "1.051†"
     assert rows["hmc", "over"]["tail ESS, predictions"]["text"] == "399↓"
     assert not any(entry["strong"] for row in rows.values() for entry in row.values() if isinstance(entry, dict))
-
-
-def test_a_split_without_a_number_is_reported(tmp_path, make_study):
-    def notes(row):
-        known = {0: {"r_hat_predictions": 1.2}, 1: {"r_hat_predictions": None}}
-        return {"diagnostics": known[row["split"]] | {"divergences": None}}
-
-    (table,) = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), notes)).tables
-    (row,) = table.rows
-    assert table.head == ["method", "data set", "splits", "R-hat, predictions"]
-    assert (row[3]["text"], row[3]["small"]) == ("1.200†", "1 of 2 splits")

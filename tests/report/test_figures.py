@@ -8,7 +8,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from ep_bench import report
-from ep_bench.errors import UserError
 from ep_bench.report import inline_charts, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.inline_charts import Point
@@ -70,10 +69,3 @@ def test_the_pareto_front_has_no_dominated_method(folder):
     assert {text.get_text() for text in ax.texts} - {""} == set(METHODS)
     points = [Point("a", 1.0, 3.0, False), Point("b", 2.0, 4.0, False), Point("c", 3.0, 1.0, False)]
     assert [point.method for point in inline_charts.front(points)] == ["a", "c"]
-
-
-def test_folders_without_results_are_named(tmp_path):
-    with pytest.raises(UserError, match="at least one"):
-        report.figures()
-    with pytest.raises(UserError, match="no results found"):
-        report.figures(tmp_path)

@@ -37,11 +37,6 @@ def test_no_complete_subset_is_larger(seed):
     assert len(found.datasets) * len(found.methods) == largest_by_search(whole)
 
 
-def test_without_two_methods_on_a_data_set_nothing_is_ranked():
-    assert significance.largest_complete_subset(np.eye(3, dtype=bool)) == ((), ())
-    assert significance.largest_complete_subset(np.zeros((0, 0), dtype=bool)) == ((), ())
-
-
 @pytest.fixture
 def report(tmp_path, make_study):
     """Three methods on six data sets; the third lacks one split of the last data set."""
@@ -325,8 +320,3 @@ def test_data_sets_without_an_upper_bound_do_not_count_in_ranks_of_log_likelihoo
     report = ReportContext(merge.merge([folder]))
     assert {board.score.name: board.datasets for board in report.leaderboards}["rmse"] == ("yacht", "wine")
     assert "boston does not count in these ranks: a leak." in first_screen.views(report)[1].excluded
-
-
-def test_one_split_has_no_interval(tmp_path, make_study):
-    board = ReportContext(merge.merge([make_study(tmp_path / "s", splits=1)])).leaderboards[0]
-    assert all(np.isnan([row.low, row.high]).all() for row in board.ranked)

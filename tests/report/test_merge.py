@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from ep_bench.errors import UserError
 from ep_bench.report import build, first_screen, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import missing_cells
@@ -106,13 +105,6 @@ def test_data_sets_with_the_same_data_points_are_no_independent_blocks(tmp_path,
         assert ("contain the same data points" in verdict) is not tested
 
 
-def test_studies_with_the_same_name_are_distinguished(tmp_path, make_study):
-    folders = [make_study(tmp_path / place / "s", ["pbp"], ["boston"], 2, seed=i) for i, place in enumerate("xy")]
-    merged = merge.merge(folders)
-    assert merged.tags == ["s in x/s", "s in y/s"]
-    assert merged.methods == ["pbp [s in x/s]", "pbp [s in y/s]"]
-
-
 def test_gaps_count_missing_and_failed(tmp_path, make_study):
     def change(row):
         if row["method"] == "gp" and row["dataset"] == "yacht" and row["split"] in {0, 3}:
@@ -130,17 +122,6 @@ def test_gaps_count_missing_and_failed(tmp_path, make_study):
     ]
 
 
-def test_reasons_that_differ_in_a_number_or_a_sign(tmp_path, make_study):
-    reasons = ["bad token #", "bad token 7", "bad token 9"]
-
-    def change(row):
-        bare = {key: row[key] for key in ("study", "method", "dataset", "split", "seed", "cell")}
-        return bare | {"status": "failed", "reason": reasons[row["split"]]}
-
-    merged = merge.merge([make_study(tmp_path / "a", ["gp"], ["boston"], 3, change=change)])
-    assert [each["reason"] for each in missing_cells.remarks(merged)] == ["bad token #", "bad token 7 to 9"]
-
-
 def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path, make_study):
     folders = [
         make_study(tmp_path / "a", ["pbp", "gp"], ["boston"], 2),
@@ -152,10 +133,3 @@ def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path
     path.write_text(json.dumps(lock))
     assert missing_cells.left_out(merge.merge(folders)) == [("pbp", "yacht", "takes a week")]
     assert missing_cells.gaps(merge.merge(folders)) == []
-
-
-def test_results_without_a_lock_file_are_refused(tmp_path, make_study):
-    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 3)
-    (folder / store.LOCK).unlink()
-    with pytest.raises(UserError, match="cannot be checked"):
-        merge.merge([folder])

@@ -15,7 +15,6 @@ import pytest
 from ep_bench.plotting.method_style import FAMILIES
 from ep_bench.report import build, first_screen, merge, page_data, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.significance import PairedTest
 from ep_bench.results import store
 from ep_bench.types import Record
 from tests.report.synthetic import complete
@@ -67,7 +66,6 @@ def test_views_are_of_all_scores_and_of_small_and_large_sets(tmp_path, make_stud
     for view in views:
         data = view.data()
         assert data["methods"] == [row.method for row in view.board.ranked]
-        assert len(data["csv"]) == 1 + len(data["rows"]) == 4
         assert [len(ranks) for ranks in data["ranks"]] == [len(view.board.datasets)] * 3
 
 
@@ -114,20 +112,3 @@ def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):
     stored = json.loads(zlib.decompress(base64.b64decode(packed)))
     assert {key: stored[key] for key in content(folder)} == content(folder)
     assert stored["methods"][0]["name"] == name
-
-
-def test_one_method_has_no_views(tmp_path, make_study):
-    assert first_screen.views(ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp"])]))) == []
-
-
-@pytest.mark.parametrize("ratio", [0.0, 0.1])
-def test_p_values_of_pairs_are_those_of_single_tests(ratio):
-    scores = np.random.default_rng(0).normal(size=(10, 4))
-    scores[:, 3] = scores[:, 2]
-    test = PairedTest(independent=ratio == 0.0, ratio=ratio)
-    pairs = list(itertools.combinations(range(4), 2))
-    first, second = np.transpose(pairs)
-    p = test.p(scores[:, first] - scores[:, second])
-    assert p[-1] == 1.0
-    for value, (i, j) in zip(p, pairs, strict=True):
-        assert value == test.p(scores[:, j] - scores[:, i]) == pytest.approx(test.p(scores[:, i] - scores[:, j]))

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ep_bench.errors import UserError
 from ep_bench.report.pairwise import ALL, compare, compare_all
 from ep_bench.report.significance import holm, t_test_p
 
@@ -121,30 +120,6 @@ def test_holm_corrects_over_data_sets_or_over_pairs() -> None:
     assert len(every) == 3 * 4
     for _, part in every.groupby("dataset"):
         np.testing.assert_allclose(part.p_holm, holm(part.p.to_numpy()))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"second": "Bb"}, ["compare", "Bb", "did you mean 'B'"]),
-        ({"second": "C"}, ["no common split"]),
-        ({"score": "rsme"}, ["unknown score", "did you mean 'rmse'"]),
-        ({"score": "coverage90"}, ["without a better side"]),
-        ({"rope": -1.0}, ["practical equivalence", "-1.0"]),
-    ],
-)
-def test_bad_input_is_one_clear_error(change: dict[str, object], words: list[str]) -> None:
-    found = results({"d": {"A": GAPS, "B": GAPS}, "e": {"C": GAPS}}).assign(coverage90=0.9, rmse=1.0)
-    with pytest.raises(UserError) as error:
-        compare(found, **{"first": "A", "second": "B", **change})  # type: ignore[arg-type]
-    for word in words:
-        assert word in str(error.value)
-
-
-def test_two_rows_of_one_split_are_an_error() -> None:
-    found = results({"d": {"A": GAPS, "B": np.zeros(10)}})
-    with pytest.raises(UserError, match="A on d has several rows per split"):
-        compare(pd.concat([found, found]), "A", "B")
 
 
 def test_data_sets_may_be_left_out_of_the_last_row() -> None:

@@ -88,18 +88,6 @@ def test_published_methods_come_first_in_their_order(tmp_path: Path, make_study:
     assert line(found, "nn").ours[-1] == pytest.approx(1.0)
 
 
-def test_without_scores_of_data_points_there_are_no_percentiles_and_a_note_explains_why(
-    tmp_path: Path, make_study: Any
-) -> None:
-    found = collected(folds(tmp_path / "s", make_study, kept=False))
-    one = line(found, "GP")
-    assert [math.isnan(value) for value in one.ours] == [False, False, True, False, False, True, False]
-    assert found.lacks_rows
-    assert any("compare: {rows: LABEL}" in note for note in point_tables.notes(found))
-    kept = collected(folds(tmp_path / "t", make_study))
-    assert not any("compare" in note for note in point_tables.notes(kept))
-
-
 def test_a_single_split_has_percentiles_of_its_own(tmp_path: Path, make_study: Any) -> None:
     folder = make_study(
         tmp_path / "kin", ("GP",), ("kin",), 1,

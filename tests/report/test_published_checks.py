@@ -113,13 +113,6 @@ def test_the_output_is_short_and_the_file_complete(tmp_path, make_study):
     assert (folder / "check.csv").read_text().startswith(",".join(published.CHECK_COLUMNS) + "\n")
 
 
-def test_a_reason_of_several_lines_is_printed_once_with_a_number(tmp_path, make_study):
-    folder = make_study(tmp_path / "a", ["pbp"], ["boston", "yacht"], 20, lock=of("pbp", splits={"scheme": "standard"}))
-    lines, _ = check_folders([folder], (), None)
-    marks = ["reason", "[1]", "    [1] published as PBP", "[1]", "[1]", "[1]"]
-    assert [line.endswith(mark) for line, mark in zip(lines[1:7], marks, strict=True)] == [True] * 6
-
-
 def test_cells_that_did_not_end_ok_are_a_warning(tmp_path, make_study):
     def change(row):
         return row if row["split"] else {**row, "status": "timeout"}

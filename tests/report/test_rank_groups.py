@@ -76,18 +76,6 @@ def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -
     assert "Not in these studies: HMC-2." in group.notes
 
 
-def test_methods_without_a_published_column_are_omitted_with_a_note(tmp_path: Path, make_study: Any) -> None:
-    entry = {"use": "x", "published": ["HMC-1"], "options": {}}
-    groups = [{"name": "g", "methods": list(METHODS), "beside": "bui2015"}]
-    methods = {name: entry if name == "mine" else entry | {"published": []} for name in METHODS}
-    (group,) = collected(study(tmp_path / "s", make_study, groups, lock={"methods": methods}))
-    assert "mine" not in group.columns
-    assert "mine has no column of its own in bui2015." in group.notes
-    (group,) = collected(study(tmp_path / "t", make_study, [{"name": "g", "methods": list(METHODS)}]))
-    assert group.ranks[0].ours.mean_ranks["mine"] == 4.0
-    assert (group.columns, group.ranks[0].theirs) == ({}, None)
-
-
 def test_published_numbers_of_other_splits_are_not_used(tmp_path: Path, make_study: Any) -> None:
     for folds, expected in ((10, {"boston"}), (3, set())):
         lock = {"splits": {"scheme": "kfold", "folds": folds}}
@@ -135,11 +123,6 @@ def test_the_report_has_the_groups_and_their_pairs(tmp_path: Path, make_study: A
     assert [entry["text"] for entry in averages.rows[0][1:4:2]] == ["1.00", "1.00"]
     assert pairs.rows[0][0] == "HMC-1 above PBP-1"
     assert "group-2" not in shown
-
-
-def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study: Any) -> None:
-    folders = [study(tmp_path / name, make_study) for name in "ab"]
-    assert len(collected(*folders)) == 1
 
 
 def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> None:

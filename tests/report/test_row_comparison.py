@@ -123,16 +123,6 @@ def test_times_are_relative_and_next_to_the_published_ones(tmp_path: Path, make_
     assert "not public" in table.caption
 
 
-def test_times_relative_to_a_time_of_zero_are_missing(tmp_path: Path, make_study: Any) -> None:
-    def change(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {"predict_seconds": 0.0} | ({"fit_seconds": 0.0} if row["method"] == "LA1" else {})
-
-    methods = {name: {"use": "gp_t", "published": [name], "options": {}} for name in METHODS}
-    table = found(compared(tmp_path / "s", make_study, methods=methods, change=change)).tables[-1]
-    line = dict(zip(table.head, next(row for row in table.rows if row[0] == "EP1"), strict=True))
-    assert line["boston"]["text"] == "–"
-
-
 def test_relative_times_are_those_of_common_splits(tmp_path: Path, make_study: Any) -> None:
     def change(row: dict[str, Any]) -> dict[str, Any] | None:
         if row["method"] == "EP1" and row["dataset"] == "yacht" and row["split"] > 1:

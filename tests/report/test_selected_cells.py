@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,26 +29,6 @@ def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
     assert {row.method for row in whole.ranked} == {"pbp", "gp"}
     build([mine, others], tmp_path / "out", select=[*select, "method=[mg]*"])
     assert "pbp" not in (tmp_path / "out" / "tables" / "ll.md").read_text()
-
-
-def test_a_selection_without_a_cell_or_a_folder_has_one_message(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    folder = make_study(tmp_path / "s")
-    with pytest.raises(UserError, match="--out DIR"):
-        build([folder], select=["dataset=boston"])
-    with pytest.raises(UserError, match="no cell matches") as raised:
-        build([folder], tmp_path / "out", select=["dataset=bostn"])
-    assert "did you mean 'boston'" in str(raised.value)
-    wrong: dict[str, Any]
-    for option, wrong in (
-        ("--select", {"select": ["method=pbp", "method=pbb"]}),
-        ("--rows", {"rows": ["gp", "pbb"]}),
-        ("--columns", {"columns": ["bostn", "yacht"]}),
-    ):
-        with pytest.raises(UserError, match=f"^{option}: no cell matches; .*did you mean") as raised:
-            build([folder], tmp_path / "out", **wrong)
-    assert not (tmp_path / "out").exists()
 
 
 def test_rows_are_chosen_among_the_selected_methods(tmp_path: Path, make_study: Callable[..., Path]) -> None:

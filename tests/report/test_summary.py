@@ -45,16 +45,6 @@ def test_the_best_and_its_equals_are_marked(tmp_path, make_study):
     assert table.p[0, 2] > 0.05
 
 
-def test_all_of_equal_means_are_the_best(tmp_path, make_study):
-    values = {"a": [1.0, 3.0, 2.0], "b": [3.0, 2.0, 1.0], "worse": [4.0, 4.1, 4.2], "partial": [1.0, 2.0, None]}
-    table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
-    assert table.is_best.tolist() == [[True, True, False, False]]
-    assert not table.is_alone.any()
-    text = tables.markdown(table)
-    assert text.count("**2.0") == 2
-    assert "is complete on" not in text
-
-
 def test_a_complete_entry_without_competitor_is_named(tmp_path, make_study):
     values = {"partial": [1.0, 1.1, None], "full": [1.2, 1.3, 1.25]}
     table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
@@ -85,14 +75,6 @@ def test_with_one_split_only_the_best_is_marked(tmp_path, make_study):
     table = summary.score_table(study_of({"a": [1.0], "b": [1.0001]}, tmp_path, make_study), RMSE)
     assert table.marked[0].tolist() == [True, False]
     assert np.isnan(table.p).all()
-
-
-def test_scores_without_a_direction_are_not_marked(tmp_path, make_study):
-    merged = merge.merge([make_study(tmp_path / "s")])
-    table = summary.score_table(merged, COVERAGE)
-    assert not table.marked.any()
-    assert (table.best == -1).all()
-    assert summary.ranked_score(merged, COVERAGE).rankings == []
 
 
 def test_both_numbers_of_blocks(tmp_path, make_study):

@@ -68,23 +68,6 @@ def test_methods_are_sorted_by_their_means_on_a_single_data_set(tmp_path, make_s
     assert len(set(means)) == 3
 
 
-def test_the_caption_has_three_sentences(table):
-    caption = tables.paper_caption(*table, "underlined")
-    first, second, third = caption.split(". ")
-    assert first.startswith("RMSE (units of the target, lower is better) of 4 methods on 2 data sets, sorted by")
-    assert second == "Mean ± standard error over 20 test splits"
-    assert third.startswith("Bold: best mean; underlined: not distinguished from it by the ")
-    assert third.endswith("†: not converged on some splits; in parentheses: some splits are missing.")
-
-
-def test_ranks_on_few_data_sets_have_no_standard_error(table, tmp_path, make_study):
-    two, names = table[1], list(table[1].ranks)
-    assert all(re.fullmatch(r"\d\.\d\d", text) for text in tables.average_ranks(two, names))
-    five = merge.merge([make_study(tmp_path / "five", datasets=["boston", "concrete", "energy", "kin8nm", "naval"])])
-    ranking = summary.ranked_score(five, BY_NAME["rmse"]).headline
-    assert all("±" in text for text in tables.average_ranks(ranking, ["pbp", "gp"]))
-
-
 def test_csv_holds_every_cell_in_full(table):
     frame = pd.read_csv(io.StringIO(tables.long_csv([table[0]])))
     assert len(frame) == 8
@@ -135,10 +118,6 @@ def test_latex_compiles(table, tmp_path):
 )
 def test_numbers_that_need_an_exponent(value, places, text):
     assert tables.number(value, places) == text
-
-
-def test_markdown_has_no_markup_of_labels() -> None:
-    assert tables.plain_markdown("<img src=x> & &lt; [x](y)") == "&lt;img src=x> & &amp;lt; [x]\\(y)"
 
 
 def test_rows_and_columns_choose_what_the_files_have(tmp_path, make_study):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ import pytest
 
 from ep_bench import published, report
 from ep_bench.cli.output.check import check_folders
-from ep_bench.cli.output.compare import compare_folders
 from ep_bench.cli.output.study import status_items
-from ep_bench.report import first_screen, merge, pairwise, summary
+from ep_bench.report import first_screen, merge, summary
 from ep_bench.report import score_table_formats as tables
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME
@@ -99,20 +97,6 @@ def test_the_page_says_that_there_is_no_density(folder: Path, written: dict[str,
     assert report_of.leaderboards[0].score.name == "crps"  # forest has no density
     view = next(one for one in first_screen.views(report_of) if one.board.score.name == "ll")
     assert {"line is not ranked: no density.", "forest is not ranked: no density."} <= set(view.excluded)
-
-
-def test_pairs_are_those_with_the_score(folder: Path, written: dict[str, str]) -> None:
-    pairs = pd.read_csv(io.StringIO(written["pairwise.csv"]))
-    assert list(pairs) == list(pairwise.COLUMNS)
-    known = {score: set(map(tuple, part[["first", "second"]].to_numpy())) for score, part in pairs.groupby("score")}
-    assert known["ll"] == {("pbp", "ridge")}
-    assert known["crps"] == {("pbp", "ridge"), ("pbp", "forest"), ("ridge", "forest")}
-    assert len(known["rmse"]) == 6
-    file = folder / "pairs.csv"
-    assert list(compare_folders([folder], "pbp,ridge,forest", score="crps", rope=0.0, out=file, select=()))
-    expected = pd.read_csv(file)
-    found = pairs[pairs["score"] == "crps"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-5, check_dtype=False)
 
 
 def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:

@@ -144,15 +144,6 @@ def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     assert study.update() == curves.Curves([], {}, {}, {})
 
 
-def test_an_entry_with_unplanned_splits_is_dropped(study: Study) -> None:
-    study.finish(range(4))
-    study.update()
-    study.forget()
-    study.splits = 3
-    study.plan()
-    assert study.update().traces == []
-
-
 def test_a_new_label_keeps_its_curves(study: Study) -> None:
     study.finish(range(4))
     study.update()
@@ -174,32 +165,6 @@ def test_splits_of_unequal_length_and_values_that_are_not_finite(study: Study) -
         "max": [3.0, None, None, 4.0],
     }
     json.loads((study.folder / curves.FILE).read_text(), parse_constant=pytest.fail)  # no NaN: strict JSON
-
-
-def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
-    study.finish(range(3))
-    path = study.folder / store.CELLS / f"{study.key('a', 'toy', 0)}.json"
-    study.update()
-    path.write_text(path.read_text()[:-30])
-    assert study.update().traces[0]["splits"] == [0, 1, 2]  # the entry was made from the intact file
-    (study.folder / curves.FILE).unlink()
-    assert study.update().traces[0]["splits"] == [1, 2]
-
-
-def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
-    study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], {}, {}, {})
-    assert not (study.folder / curves.FILE).exists()
-
-
-@pytest.mark.parametrize("text", ["<<<<<<< HEAD", "{}", '{"format": 2, "traces": []}'])
-def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
-    study.finish(range(4))
-    study.update()
-    (study.folder / curves.FILE).write_text(text)
-    with pytest.raises(UserError, match=r"curves\.json: (cannot be read|written by a newer version)"):
-        study.update()
-
 
 def test_thinning_keeps_ends_and_early_epochs() -> None:
     for length in (1, 2, 47, 48):

@@ -106,15 +106,6 @@ def test_a_large_file_is_compressed(tmp_path: Path, finished: Path, monkeypatch:
     assert (folder / row_scores.FILE).exists()
 
 
-def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
-    (tmp_path / row_scores.FILE).write_text('{"format": 1}')
-    with pytest.raises(UserError, match=r"rows\.json: cannot be read"):
-        row_scores.read(tmp_path)
-    (tmp_path / row_scores.FILE).write_text('{"format": 99, "cells": {}}')
-    with pytest.raises(UserError, match="newer version"):
-        row_scores.read(tmp_path)
-
-
 def test_scores_of_too_many_points_are_omitted() -> None:
     many = row_scores.note({"ll": np.zeros(row_scores.MAX_POINTS + 1), "ae": np.ones(3)})
     assert many == {"rows": {"ae": [1.0, 1.0, 1.0]}}

@@ -151,13 +151,6 @@ def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
     assert store.export(tmp_path)[0]["status"] == "ok"
 
 
-def test_reading_writes_nothing(tmp_path: Path) -> None:
-    store.write_lock(tmp_path, lock("a" * 16))
-    store.write_record(tmp_path, record())
-    assert len(store.read_intact(tmp_path).rows) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", store.LOCK]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -222,17 +215,6 @@ def test_a_second_writer_waits_until_the_first_has_ended_or_is_killed(tmp_path: 
         assert entered.is_set()
 
 
-def test_the_wait_for_another_writer_ends_with_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_LONGEST_WRITE", 0.2)
-    with sole_writer(tmp_path), pytest.raises(UserError) as raised, sole_writer(tmp_path):
-        pass
-    message = str(raised.value)
-    assert message.startswith(f"{tmp_path}: ")
-    assert "for more than 0.2 s; wait until it has ended, or end it" in message
-    with sole_writer(tmp_path):
-        pass
-
-
 @pytest.mark.parametrize("text", ["=1+1", "+x", "-PBP", "@x", "'=x", "''", "plain", "", "-", "'"])
 def test_a_formula_becomes_a_text_and_is_read_back(text: str) -> None:
     assert not harmless(text).startswith(tuple("=+-@"))
@@ -257,11 +239,6 @@ def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
-
-
-def test_the_hash_of_factors_does_not_depend_on_their_order() -> None:
-    assert store.factor_hash({"a": 1, "b": [2.0]}) == store.factor_hash({"b": [2.0], "a": 1})
-    assert store.factor_hash({"a": 1}) != store.factor_hash({"a": 2})
 
 
 def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_in_neither(

@@ -10,7 +10,6 @@ import pytest
 from ep_bench import Estimator, data
 from ep_bench.estimator import warm_up
 from ep_bench.estimator.source_code import source_hash
-from ep_bench.results import store
 from ep_bench.results.integrity import impossible
 from ep_bench.runner import cell
 from ep_bench.runner.cell import run_cell
@@ -174,14 +173,6 @@ def odd_job(folder: Path, name: str) -> Job:
 def test_an_exception_cannot_choose_its_status(odd: Path) -> None:
     row = run_cell(odd_job(odd, "Claims")).row
     assert (row["status"], row["reason"]) == ("failed", "RuntimeError: ok (odd.py:10)")
-
-
-def test_a_reason_that_is_not_utf8_is_stored_and_exported(odd: Path) -> None:
-    record = run_cell(odd_job(odd, "Unprintable"))
-    assert record.row["reason"] == r"FileNotFoundError: caf\udce9.npy (odd.py:14)"
-    store.write_record(odd, record)
-    store.write_rows(odd / "results.csv", [record.row])
-    assert store.read_rows(odd / "results.csv")[0]["reason"] == record.row["reason"]
 
 
 def test_modules_next_to_a_method_are_part_of_its_version(odd: Path) -> None:

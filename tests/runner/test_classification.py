@@ -124,11 +124,6 @@ def test_tasks_may_be_mixed_if_methods_support_both(tmp_path: Path) -> None:
     assert "supports regression only" in refused(tmp_path, "pbp", datasets=f"cubic, {mine}")
 
 
-def test_a_tuning_score_of_the_other_task_is_refused(tmp_path: Path) -> None:
-    text = refused(tmp_path, "{use: discriminant, tune: {trials: 3, score: rmse}}")
-    assert "discriminant is tuned by rmse, which does not apply to classification: mine" in text
-
-
 def test_the_lock_and_the_factors_contain_the_task(tmp_path: Path) -> None:
     plan = planned(tmp_path, CONSTANT)
     assert plan.lock()["datasets"]["mine"]["task"] == "classification"

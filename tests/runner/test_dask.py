@@ -205,16 +205,6 @@ def test_a_worker_of_another_version_is_refused(
 
 
 @pytest.mark.exhaustive
-def test_a_missing_scheduler_is_reported(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ep_bench.runner.cluster._CONNECT_TIMEOUT", "1s")
-    where = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
-    run = ep_bench("run", study, "--results", tmp_path / "far", *where)
-    assert run.returncode == 2
-    assert "--scheduler: the scheduler does not answer" in run.stderr
-    assert run.stderr.count("\n") == 1
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_leaves_no_worker_process(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals

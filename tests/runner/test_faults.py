@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import PeriodicExport, RunOptions, run_plan
@@ -180,16 +179,6 @@ def test_a_folder_of_a_newer_version_is_left_alone(study: Path, results: Path, n
     assert "written by a newer version of ep-bench (format 99" in refused.stderr
     assert str(path) in refused.stderr
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
-
-
-def test_a_lock_file_cut_short_is_named(study: Path, results: Path) -> None:
-    lock = results / "faults" / "study.lock.json"
-    lock.write_text(lock.read_text()[:200])
-    refused = run(study, results)
-    assert refused.returncode == 2
-    assert str(lock) in refused.stderr
-    with pytest.raises(UserError, match="cannot be read"):
-        store.read_lock(results / "faults")
 
 
 def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

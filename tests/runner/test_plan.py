@@ -14,7 +14,6 @@ from ep_bench.data import load_dataset, make_splits, training_points
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.earlier_results import differences
 from ep_bench.runner.plan import Plan, cell_seed
 from ep_bench.types import DatasetInfo, SplitScheme
 from tests.commands import lines_of
@@ -169,17 +168,6 @@ def test_estimates_come_from_earlier_records(tmp_path: Path, times: dict[str, fl
     assert {cell.job.estimate for cell in plan_of(tmp_path, STUDY).cells} == {expected}
 
 
-def test_earlier_cells_with_incomplete_factors_give_no_estimate(tmp_path: Path) -> None:
-    finish(plan_of(tmp_path, STUDY), fit_seconds=100.0)
-    lock = store.read_lock(plan_of(tmp_path, STUDY).folder) or {}
-    for group in lock["groups"]:
-        del group["factors"]["dataset"]
-    store.write_lock(plan_of(tmp_path, STUDY).folder, lock)
-    plan = plan_of(tmp_path, STUDY)
-    assert states(plan) == {"done"}
-    assert 100.5 not in {cell.job.estimate for cell in plan.cells}
-
-
 def test_an_estimate_depends_on_the_number_of_training_points(tmp_path: Path) -> None:
     """For a Gaussian process, the time grows faster than the number of points."""
     guesses = []
@@ -323,14 +311,6 @@ def test_published_columns_are_inferred_or_given(tmp_path: Path) -> None:
     assert found == {"PBP": [], "constant": [], "paper": ["PBP", "PBP-1"], "two": ["PBP-2"], "named": ["PBP"]}
 
 
-def test_differences_name_the_place() -> None:
-    assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": 4}) == [
-        "a.b: 1 -> 3",
-        "c: 2 -> none",
-        "d: none -> 4",
-    ]
-
-
 def test_the_lock_file_names_options_that_a_fit_chooses_on_validation_points(tmp_path: Path) -> None:
     text = """
 study: s
@@ -346,20 +326,6 @@ methods:
     entries = plan_of(tmp_path, text).lock()["methods"]
     found = {label: entry["validated"] for label, entry in entries.items() if "validated" in entry}
     assert found == {"searched": "epochs", "both": "tau", "boosting": "n_estimators"}
-
-
-def test_only_one_line_of_text_names_validated_options(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(
-        "from ep_bench.baselines import ConstantRegressor\n"
-        "class Named(ConstantRegressor):\n    validated = 'depth'\n"
-        "class Inherits(Named):\n    pass\n"
-        "class Method(ConstantRegressor):\n    def validated(self):\n        return 1\n"
-        "class Lines(ConstantRegressor):\n    validated = 'a\\nb'\n"
-    )
-    lines = [f'  - {{use: "./own.py:{name}", label: {name}}}\n' for name in ("Named", "Inherits", "Method", "Lines")]
-    text = "study: s\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 1}\nmethods:\n" + "".join(lines)
-    entries = plan_of(tmp_path, text).lock()["methods"]
-    assert {label: entry["validated"] for label, entry in entries.items() if "validated" in entry} == {"Named": "depth"}
 
 
 def test_the_folder_of_an_experiment_is_refused(tmp_path: Path) -> None:
@@ -397,10 +363,3 @@ def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) 
     assert caught.value.where == f"{tmp_path / 'study.yaml'}:3"
     assert f"datasets: mine: {tmp_path / 'mine.csv'}:3: column y: " in caught.value.head
     assert caught.value.found == "oops"
-
-
-def test_more_training_points_than_a_split_has_are_refused(tmp_path: Path) -> None:
-    points = "[{name: diabetes, train_points: %d},"
-    assert plan_of(tmp_path, STUDY.replace("[diabetes,", points % 398)).cells
-    with pytest.raises(UserError, match="diabetes: train_points: too many"):
-        plan_of(tmp_path, STUDY.replace("[diabetes,", points % 399))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ep_bench.runner import progress
-from ep_bench.runner.progress import Progress, clock
+from ep_bench.runner.progress import Progress
 from ep_bench.types import Cell, Record
 
 
@@ -80,27 +80,8 @@ def test_plain_lines_name_the_cells_that_run(monkeypatch: pytest.MonkeyPatch) ->
     assert second.endswith("left by the plan; last: m on d, split 1; running: m on d, split 7")
 
 
-def test_the_interval_of_plain_lines_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one finished cell per second, 1,000 seconds take at most 5 s per line, 10,000 seconds at most 50 s."""
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    out = io.StringIO()
-    with Progress({str(k): 1.0 for k in range(20_000)}, 1, stream=out) as shown:
-        for k in range(10_000):
-            now[0] += 1.0
-            shown.finished(record(str(k)))
-    assert 150 < len(out.getvalue().splitlines()) < 250
-
-
 def test_quiet_prints_cells_that_are_not_ok_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines_of(monkeypatch, quiet=True) == ["failed: m on d, split 1: why"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 05 min"), (3600, "1 h 00 min")]
-)
-def test_durations_as_people_read_them(seconds: float, text: str) -> None:
-    assert clock(seconds) == text
 
 
 def test_lines_name_the_seed_of_a_study_with_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,16 +93,3 @@ def test_lines_name_the_seed_of_a_study_with_several(monkeypatch: pytest.MonkeyP
     first, second = out.getvalue().splitlines()
     assert first.endswith(": m on d, split 1, seed 2")
     assert second.endswith("last: m on d, split 1, seed 2")
-
-
-def test_without_estimates_the_time_left_is_unknown_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    out = io.StringIO()
-    with Progress({"a": 1.0, "b": 1.0}, 1, estimated=False, stream=out) as shown:
-        shown.started(job("a", 0))
-        now[0] += 60.0
-        shown.finished(record("a"))
-    first, second = out.getvalue().splitlines()
-    assert "1 running, time left unknown: m on d, split 0" in first
-    assert "1 min 00 s left" in second

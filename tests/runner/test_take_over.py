@@ -144,17 +144,6 @@ def test_an_altered_row_is_not_taken_over(folder: Path) -> None:
     assert plan(folder) == ["elsewhere", "missing", "missing"]
 
 
-@pytest.mark.parametrize("damage", ["not a lock", "{}", '{"format": 99}', '{"groups": 3}', "without checksums"])
-def test_a_folder_with_an_unreadable_lock_file_is_ignored(folder: Path, damage: str) -> None:
-    first = folder / "results" / "first"
-    if damage == "without checksums":
-        shutil.rmtree(first / "cells")
-        lock = json.loads((first / store.LOCK).read_text())
-        damage = json.dumps({key: value for key, value in lock.items() if key != "provenance"})
-    (first / store.LOCK).write_text(damage)
-    assert plan(folder) == ["missing"] * 3
-
-
 def give_status(first: Path, status: str, reason: str) -> None:
     """Replace the status of all rows of a folder."""
     finished, lock = store.finished_rows(first), store.read_lock(first)
@@ -236,13 +225,6 @@ def test_cell_files_that_differ_from_the_table_are_not_taken_over(folder: Path) 
     write_record(folder / "results" / "first", record)
     assert "2 cells taken over from first" in run(folder, SECOND)
     assert row_of(folder / "results" / "second", 0)["rmse"] == table["rmse"]
-
-
-@pytest.mark.parametrize("file", [curves.FILE, row_scores.FILE])
-def test_an_unreadable_file_of_the_other_study_is_ignored(folder: Path, file: str) -> None:
-    (folder / "results" / "first" / file).write_text("not JSON")
-    assert "2 cells taken over from first" in run(folder, SECOND)
-    assert len(row_scores.read(folder / "results" / "second")) == 3
 
 
 def test_classes_in_files_are_not_taken_over(folder: Path) -> None:

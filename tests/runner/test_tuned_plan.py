@@ -90,15 +90,6 @@ def test_a_changed_search_makes_cells_stale_with_a_reason(tmp_path: Path, old: s
             assert cell.why.startswith(why)
 
 
-def test_a_difference_far_into_a_space_is_shown(tmp_path: Path) -> None:
-    space = "hidden: [[5], [6], [7], [8], [9], [10], [11]]"
-    finish(support.plan_of(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space)))
-    cell = support.plan_of(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space.replace("11", "12"))).cells[0]
-    old, _, new = cell.why.partition(" -> ")
-    assert "[11]" in old
-    assert "[12]" in new
-
-
 def test_another_spelling_of_one_space_changes_nothing(tmp_path: Path) -> None:
     lists = "{log: [1, 10]}, b: [1, 2]", "{log: [1.0, 1e+1]}, b: {choice: [1, 2]}"
     text = TUNED.replace("label: constant}", "label: constant, tune: {space: {a: SPACE}}}").replace(
@@ -170,22 +161,6 @@ def test_a_declared_space_of_an_external_class(folder: Path) -> None:
     job: Job = plan_of(folder, '{use: "./m.py:Spread", tune: {trials: 2}}').cells[0].job
     assert job.tune is not None
     assert job.tune["space"] == {"std": {"log": [1.0, 1000.0]}, "off": {"choice": [0.0, 500.0]}}
-
-
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        ("{use: pbp, tune: {}}", "study.yaml:5: methods[0].tune: pbp declares no search space"),
-        ('{use: "./m.py:Spy", tune: {}}', "study.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
-        ('{use: "./m.py:Spy", tune: {space: {b: [1, 2]}}}', "tune.space.b: ./m.py:Spy has no such option; allowed: a,"),
-        ("{use: pbp, tune: {space: {epochs: {uniform: [1, 4]}}}}", "tune.space.epochs.uniform[0]: must be a positive"),
-        ("{use: pbp, tune: {space: {standardize: [true, maybe]}}}", "tune.space.standardize[1]: wrong type"),
-    ],
-)
-def test_wrong_spaces_of_real_methods(folder: Path, entry: str, expected: str) -> None:
-    with pytest.raises(UserError) as caught:
-        plan_of(folder, entry)
-    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -366,13 +366,6 @@ def test_cells_that_cannot_be_compared_are_named(folder: Path, change: Callable[
     assert f"s: 3 not comparable: {reason}" in " ".join(found.stdout.split())
 
 
-def test_a_missing_data_file_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe = recompute.data.describe
-    monkeypatch.setattr(recompute.data, "describe", lambda ref: replace(describe(ref), present=False))
-    outcome = verify([store.read_intact(folder)], ALL)[0]
-    assert Counter(outcome.impossible) == {"the data of diabetes are not on this machine": 6}
-
-
 @pytest.mark.parametrize(
     ("error", "different", "reason"),
     [
@@ -402,15 +395,6 @@ def test_cells_of_two_folders_are_computed_once(folder: Path, monkeypatch: pytes
     outcomes = verify([store.read_intact(folder), store.read_intact(Path(again))], ALL)
     assert [outcome.identical for outcome in outcomes] == [6, 6]
     assert len(run) == len(set(run)) == 6
-
-
-def test_options_that_exclude_each_other_and_wrong_folders(folder: Path, tmp_path: Path) -> None:
-    assert ep_bench("verify", folder, "--all", "--cells", 2).returncode == 2
-    assert ep_bench("verify", tmp_path / "nowhere").returncode == 2
-    found = ep_bench("verify", folder, "--select", "method=PBB")
-    assert (found.returncode, found.stderr.count("no cell matches")) == (2, 1)
-    assert "did you mean 'PBP'?" in found.stderr
-    assert "allowed: KEY=GLOB" in ep_bench("verify", folder, "--select", "colour").stderr
 
 
 def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.processes.fork_server import ChildRequest
 from ep_bench.processes.tree import memory_below
-from ep_bench.processes.warm_server import ServerLostError, WarmServer, ending, module_path
+from ep_bench.processes.warm_server import module_path
 from ep_bench.runner import supervisor
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, command_of, job, running, write_methods
@@ -67,12 +65,6 @@ def test_much_output_does_not_fill_the_disk(bad: Path) -> None:
     child = supervisor._own()._server._child
     assert child is not None
     assert os.fstat(child.printed.fileno()).st_blocks * 512 < 2**20
-
-
-def test_exit_codes_are_described() -> None:
-    assert ending(7) == "the method ended its process with exit code 7"
-    assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"
-    assert ending(-40) == "the method crashed: signal 40"
 
 
 def test_processes_left_running_end_with_the_cell(bad: Path) -> None:
@@ -143,14 +135,6 @@ def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
     assert "exit code 3" in record.row["reason"]
     assert record.traceback.endswith("the last word\n")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
-
-
-def test_a_server_that_cannot_prepare_says_why() -> None:
-    server = WarmServer("no.such:module")
-    with pytest.raises(ServerLostError, match="no process can be started: ModuleNotFoundError"):
-        server.start(ChildRequest("tests.runner.support:job"))
-    assert not server.alive
-    server.stop()
 
 
 def test_worker_processes_find_modules_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

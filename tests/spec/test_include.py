@@ -112,13 +112,6 @@ def test_an_item_may_name_several_data_sets(tmp_path: Path) -> None:
             read(tmp_path, WHOLE, second=SECOND + more.replace("[naval, boston]", wrong))
 
 
-def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> None:
-    own = "datasets: [wine, boston]\nmethods: [{use: bp, label: BP}, {use: gp, label: GP}, {use: pbp, label: mine}]\n"
-    study = read(tmp_path, WHOLE + own)
-    assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval", "wine"]
-    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2", "BP", "mine"]
-
-
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
@@ -133,16 +126,6 @@ def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> N
             "DIR/parts/second.yaml:3: on yacht, starts 2 and 3; change one label"),
         ),
         (
-            "study: s\ndatasets: [boston]\nmethods: [{use: vi, label: GP}]\n",
-            ("DIR/whole.yaml:2: include[1]: the method 'GP' is not the same in DIR/first.yaml:6 and in "
-            "DIR/parts/second.yaml:3: gp and vi; change one label"),
-        ),
-        (
-            "study: s\ndatasets: [boston]\nmethods: [{use: gp, label: GP, tune: {space: {ard: [true, false]}}}]\n",
-            ("DIR/whole.yaml:2: include[1]: the method 'GP' is not the same in DIR/first.yaml:6 and in "
-            "DIR/parts/second.yaml:3: tune; change one label"),
-        ),
-        (
             "study: s\ndatasets: [{name: yacht, target_transform: log}]\nmethods: [gp]\n",
             ("DIR/whole.yaml:2: include[1]: the data set 'yacht' is not the same in DIR/first.yaml:3 and in "
             "DIR/parts/second.yaml:2; change one label"),
@@ -153,12 +136,6 @@ def test_contradictions_name_both_places(tmp_path: Path, second: str, expected: 
     assert message(tmp_path, second=second) == expected
 
 
-def test_rank_groups_of_included_files_are_not_included(tmp_path: Path) -> None:
-    group = "ranks: [{name: all, methods: [PBP-1, GP]}]\n"
-    assert read(tmp_path, WHOLE, first=FIRST + group).ranks == ()
-    assert read(tmp_path, WHOLE + group, first=FIRST).ranks[0].methods == ["PBP-1", "GP"]
-
-
 @pytest.mark.parametrize(
     ("whole", "expected"),
     [
@@ -167,15 +144,9 @@ def test_rank_groups_of_included_files_are_not_included(tmp_path: Path) -> None:
             "include[0]: no such study file, and no shipped study with this name; found 'fist.yaml'",
         ),
         ("study: w\ninclude: [quikstart]\n", "did you mean 'quickstart'?"),
-        ("study: w\ninclude: [parts]\n", "include[0]: is a folder, not a study file"),
         ("study: w\ninclude: [whole.yaml]\n", "include[0]: includes itself: whole.yaml -> whole.yaml"),
-        ("study: w\ninclude: []\n", "include"),
-        ("study: w\ninclude: first.yaml\n", "include"),
-        ("study: w\ninclude: [3]\n", "include[0]"),
-        ("study: w\ninclude: [first.yaml]\nexperiment: toy\n", "include: is not allowed with an experiment"),
         ("study: w\ninclude: [toy.yaml]\n", "include[0]: is an experiment; only studies with methods can be included"),
         ("study: w\ninclude: [wrong.yaml]\n", "DIR/wrong.yaml:2: datasets[0]: unknown data set"),
-        (WHOLE + "overrides: {wine: {GP: {starts: 3}}}\n", "overrides.wine: not a data set of this study"),
         (WHOLE + "overrides: {yacht: {PPB: {epochs: 3}}}\n", "allowed: GP, PBP-1, PBP-2, gp, pbp"),
         (WHOLE + "overrides: {yacht: {PBP-1: {epoch: 3}}}\n", "did you mean 'epochs'?"),
     ],

@@ -18,7 +18,7 @@ local minimum below the starting point; there may be none.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -82,11 +82,12 @@ def fit_linear(
 
     Raises
     ------
-    ValueError for arguments out of range; FloatingPointError if no stationary point is found. With learned noise the
-    energy may fall as the noise variance goes to 0.
+    ValueError if the energy has no minimum because alpha is too large; FloatingPointError if no stationary point is
+    found. With learned noise the energy may fall as the noise variance goes to 0.
     """
-    problem = _checked(X, y, alpha, prior_variance)
-    diagonal = _is_diagonal(covariance)
+    if alpha >= len(y):
+        raise ValueError(f"alpha must be below the number of data points, {len(y)}, found {alpha:g}")
+    problem, diagonal = LinearRegressionProblem(X, y, float(alpha), float(prior_variance)), covariance == "diagonal"
     with np.errstate(all="ignore"):  # values that are not finite raise errors with their name
         found, trace = _search(problem, noise_variance, diagonal=diagonal)
     T = found.at.T
@@ -104,7 +105,7 @@ def _search(
         root, noise = _learned(problem, diagonal=diagonal)
         vanished = VANISHED_FROM_ZERO_ALPHA * noise
     else:
-        noise = _positive("noise_variance", noise_variance)
+        noise = float(noise_variance)
         root = _variational_root(problem, noise, diagonal=diagonal)
     for alpha in _stages(problem.alpha):
         stage = problem._replace(alpha=alpha)
@@ -112,35 +113,6 @@ def _search(
         found, trace = search.descend(_start(search, stage, root, noise))
         root, noise = found.at.T, found.at.noise_variance
     return found, trace
-
-
-def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> LinearRegressionProblem:
-    """Return the problem; raise ValueError for arguments out of range."""
-    inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if inputs.ndim != 2 or 0 in inputs.shape:
-        raise ValueError(f"X must have shape (N, d) with N and d above 0, found {inputs.shape}")
-    if targets.shape != (len(inputs),):
-        raise ValueError(f"y must have shape ({len(inputs)},), one target per row of X, found {targets.shape}")
-    if not (np.isfinite(inputs).all() and np.isfinite(targets).all()):
-        raise ValueError("X and y must be finite")
-    if not (math.isfinite(alpha) and alpha < len(targets)):
-        raise ValueError(
-            f"alpha must be finite and below the number of data points, {len(targets)}, found {alpha:g}: "
-            "the energy has no minimum for a larger alpha"
-        )
-    return LinearRegressionProblem(inputs, targets, float(alpha), _positive("prior_variance", prior_variance))
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} must be positive and finite, found {value:g}")
-    return float(value)
-
-
-def _is_diagonal(covariance: str) -> bool:
-    if covariance not in get_args(Family):
-        raise ValueError(f"covariance must be one of {', '.join(get_args(Family))}, found {covariance!r}")
-    return covariance == "diagonal"
 
 
 def _variational_root(problem: LinearRegressionProblem, noise: float, *, diagonal: bool) -> Array:

@@ -122,8 +122,6 @@ def fit(
 
     Raises
     ------
-    ValueError
-        If ``start`` or ``orders`` has the wrong shape or content.
     FloatingPointError
         If an epoch ends with a number that is not finite or a variance that is not positive.
 
@@ -134,13 +132,12 @@ def fit(
     """
     X, y = np.ascontiguousarray(train.X, dtype=np.float64), np.ascontiguousarray(train.y, dtype=np.float64)
     n, d = X.shape
-    net = network(initial_means(start, (d, *config.hidden, 1), rng), SHAPE, RATE)
+    net = network(start or initial_means((d, *config.hidden, 1), rng), SHAPE, RATE)
     _fix_variances(net, config)
-    visits = _orders(orders, config.epochs, n)
     units, inputs = scratch(net)
     trace: dict[str, list[float]] = {"noise_deviation": [], "prior_variance": [], "log_z": [], "undone": []}
     for epoch in range(config.epochs):
-        order = rng.permutation(n) if visits is None else visits[epoch]
+        order = rng.permutation(n) if orders is None else orders[epoch]
         log_z, undone = filter_rows(X, y, order, net, units, inputs)
         if config.prior_variance is None:
             refine_prior(net)
@@ -166,18 +163,9 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
     return Predictive.gaussian(mean, variance + state.noise_variance)
 
 
-def initial_means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
-    """Return the initial weight means, checked or drawn."""
-    shapes = [(n_out, n_in + 1) for n_in, n_out in pairwise(sizes)]
-    if start is None:
-        return [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in shapes]
-    means = [np.asarray(one, dtype=np.float64) for one in start]
-    found = [one.shape for one in means]
-    if found != shapes:
-        raise ValueError(f"start must be one array of weight means per layer, with shapes {shapes}, found {found}")
-    if not all(np.isfinite(one).all() for one in means):
-        raise ValueError("start must be finite, found infinite or NaN weight means")
-    return means
+def initial_means(sizes: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+    """Return random initial weight means, one array (n_out, n_in + 1) per layer."""
+    return [rng.standard_normal((n_out, n_in + 1)) / np.sqrt(n_in + 1) for n_in, n_out in pairwise(sizes)]
 
 
 def _fix_variances(net: PBPNetwork, config: Config) -> None:
@@ -193,21 +181,6 @@ def _fix_variances(net: PBPNetwork, config: Config) -> None:
         fan_in = flat([np.full(one.shape, one.shape[1]) for one in matrices(net, net.mean)])
         net.variance[net.places] = config.prior_variance * fan_in
         net.factor_precision[net.places] = 1.0 / net.variance[net.places]
-
-
-def _orders(orders: Indices | None, epochs: int, n: int) -> Indices | None:
-    """Return the visiting orders, checked."""
-    if orders is None:
-        return None
-    visits = np.asarray(orders)
-    if visits.shape != (epochs, n) or not np.issubdtype(visits.dtype, np.integer):
-        raise ValueError(
-            f"orders must be an integer array of shape ({epochs}, {n}), found {visits.dtype} of {visits.shape}"
-        )
-    for epoch, order in enumerate(visits):
-        if not np.array_equal(np.sort(order), np.arange(n)):
-            raise ValueError(f"orders[{epoch}] must visit each of the {n} data points once")
-    return np.ascontiguousarray(visits, dtype=np.int64)
 
 
 def _check(net: PBPNetwork, epoch: int) -> None:

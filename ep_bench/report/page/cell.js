@@ -99,7 +99,7 @@ function splitCharts(entry, method, versus, dataset, score) {
   found.unshift([rows, score.axis, `Dots: splits. Below them: mean and standard error.${bands.length ? " Shaded: published mean ± standard error." : ""} `, "cell-splits"]);
   return found.map(([lines, axis, words, name]) => {
     const chart = dotChart(lines, axis, words);
-    return el("figure", { id: name }, el("div", { class: "scroll chart" }, chart), el("figcaption", {}, words, svgButton(() => chart, name)));
+    return el("figure", { id: name }, el("div", { class: "scroll chart" }, chart), el("figcaption", {}, words));
   });
 }
 

@@ -39,7 +39,7 @@ const csvField = (text) => {
 };
 /** The rows shown of a table as CSV: values without units and marks, and standard errors in columns of their own. */
 function csvOf(table) {
-  const rows = [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells]);
+  const rows = [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].filter((cell) => !cell.hidden));
   const plain = (cell) => cell.innerText.trim().replaceAll(/\s+/g, " ").replaceAll(MINUS, "-");
   const errorOf = (cell) => / ± ([\d.e+-]+)/.exec(plain(cell))?.[1] ?? "";
   const hasErrors = rows[0].map((_, column) => rows.some((row) => errorOf(row[column])));
@@ -51,17 +51,6 @@ function csvOf(table) {
 }
 const csvButton = (table, name) =>
   el("button", { type: "button", class: "download", onclick: () => download(`${name}.csv`, "text/csv", csvOf(table())) }, "CSV");
-const svgButton = (figure, name) => el("button", {
-  type: "button", class: "download",
-  onclick: () => download(`${name}.svg`, "image/svg+xml", standalone(figure())),
-}, "SVG");
-/** The text of an SVG element with the colours of the light page. */
-function standalone(figure) {
-  const copy = figure.cloneNode(true);
-  copy.setAttribute("xmlns", SVG);
-  copy.setAttribute("style", "color:#111;background:#fff;font-family:sans-serif");
-  return new XMLSerializer().serializeToString(copy);
-}
 
 /** The text of an entry; of one of class n, the number at its start. */
 function shownValue(cell) {
@@ -79,7 +68,7 @@ function makeSortable(table) {
     return text === "" ? null : isNaN(text) ? text.toLowerCase() : Number(text);
   };
   const compare = (a, b) =>
-    typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+    typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
   heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
     const down = head.getAttribute("aria-sort") === "ascending";
     const body = table.tBodies[0];

@@ -1,4 +1,4 @@
-// Sorting and downloads of the tables and figures, and folded sections.
+// Sorting and downloads of the tables, and folded sections.
 const PREFIX = "#view:"; // of a fragment that names a view of the explorer, not a place of the page
 
 /** Make the tables below an element sortable; each gets a button that downloads it. */
@@ -6,8 +6,7 @@ function enhanceTables(root) {
   root.querySelectorAll("table.sortable").forEach((table) => {
     makeSortable(table);
     if (table.dataset.filters) addFilters(table);
-    if (!table.classList.contains("board")) // the filters have the button of this one
-      table.closest(".scroll").after(csvButton(() => table, table.closest("[id]")?.id ?? "table"));
+    table.closest(".scroll").after(csvButton(() => table, table.closest("[id]")?.id ?? "table"));
   });
 }
 
@@ -17,19 +16,6 @@ function showSource() {
   document.addEventListener("pointerover", (event) => {
     const shown = event.target.closest?.("figure, table");
     if (shown && !shown.title) shown.title = source;
-  });
-}
-
-function enhanceFigures() {
-  document.querySelectorAll("figure[id] img").forEach((image) => {
-    const figure = image.closest("figure");
-    const source = async () => {
-      const address = image.dataset.packed ? await unpacked(image.dataset.packed) : image.src;
-      return decodeURIComponent(address.slice(address.indexOf(",") + 1));
-    };
-    figure.querySelector("figcaption").append(" ", el("button", {
-      type: "button", class: "download", onclick: async () => download(`${figure.id}.svg`, "image/svg+xml", await source()),
-    }, "SVG"));
   });
 }
 
@@ -51,24 +37,6 @@ function addFilters(table) {
   table.closest(".scroll").before(el("div", { class: "filters" }, menus, count));
 }
 
-/** Return a text that the page has compressed by zlib, as base64. */
-function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
-}
-
-/** Show the figures of folded sections, whose data addresses are compressed. */
-function unpackFigures() {
-  return Promise.all([...document.querySelectorAll("img[data-packed]")].map(async (image) => {
-    try {
-      image.src = await unpacked(image.dataset.packed);
-      delete image.dataset.packed;
-    } catch {
-      image.after(el("p", {}, "This browser cannot decompress the figure. It is also in the folder figures of the report."));
-    }
-  }));
-}
-
 /** Open the folded sections around the target of the address. */
 function revealTarget() {
   if (!location.hash || location.hash.startsWith(PREFIX)) return;
@@ -79,8 +47,6 @@ function revealTarget() {
 }
 
 document.querySelectorAll("main > section").forEach((section) => { if (!section.querySelector("#view")) enhanceTables(section); });
-enhanceFigures();
 showSource();
-unpackFigures().then(revealTarget);
 window.addEventListener("hashchange", revealTarget);
 revealTarget();

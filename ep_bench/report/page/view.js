@@ -115,17 +115,6 @@ function shorten(table) {
   table.closest(".scroll").after(all);
 }
 
-/** The view as CSV, with the rows and ranks that are shown; ranks among some methods have no intervals. */
-function viewCsv(state) {
-  const [head, ...lines] = viewOf(state).csv;
-  const shown = new Map([...document.querySelectorAll("table.board tbody tr")].map((row) => [row.dataset.method, row.cells[1].dataset.value]));
-  const isRanked = (state.family === "" && state.cpu === "") || viewOf(state).ranks[0]?.length === 1;
-  const line = (text, rank) => isRanked || rank === undefined ? text
-    : text.replace(/,[^,]*,[^,]*,[^,]*((,[^,]*){7})$/, `,${Number(rank)},,$1`);
-  const kept = lines.map((text, i) => [text, viewOf(state).rows[i]]).filter(([, name]) => shown.has(name));
-  return [head, ...kept.map(([text, name]) => line(text, shown.get(name)))].join("\n") + "\n";
-}
-
 function start() {
   const form = document.getElementById("filters");
   const dialog = document.getElementById("cell");
@@ -183,10 +172,6 @@ function start() {
   });
   dialog.addEventListener("close", () => { state.cell = null; store(); });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  document.getElementById("csv").addEventListener("click", () => download(`leaderboard-${state.score}-${state.sets}.csv`, "text/csv", viewCsv(state)));
-  const latex = document.getElementById("latex");
-  latex.addEventListener("click", () => download(`${state.score}.tex`, "application/x-tex", DATA.tex[state.score] ?? ""));
-  latex.hidden = !Object.keys(DATA.tex).length;
   form.hidden = false;
   document.getElementById("view").classList.add("live");
   draw();
@@ -200,7 +185,8 @@ function start() {
 
 /** Read the cells of the page: JSON, compressed by zlib, as base64. */
 async function readCells() {
-  DATA = JSON.parse(await unpacked(document.getElementById("cells").textContent));
+  const bytes = Uint8Array.from(atob(document.getElementById("cells").textContent), (letter) => letter.charCodeAt(0));
+  DATA = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   entries = new Map(DATA.entries.map((entry) => [`${entry.m},${entry.d}`, entry]));
 }
 

@@ -20,7 +20,6 @@ from ep_bench.report import score_table_formats as formats
 from ep_bench.report import significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import CPU_TIMES
-from ep_bench.report.pairwise import pairs_csv
 from ep_bench.report.sections.score_tables import score_table
 from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
@@ -29,13 +28,13 @@ ORDER = 90
 COVERAGES = {"coverage50": 50.0, "coverage90": 90.0, "coverage95": 95.0}  # per cent
 CALIBRATION = (*COVERAGES, "pit_error")
 PIT_BINS = np.arange(0.05, 1.0, 0.1)  # centres
-CHOSEN = 6  # methods of a panel with one line per method
+CHOSEN = 6  # methods of a panel of histograms
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the figures of calibration (regression only) and time, and the section of the further scores."""
     calibration, times = _known(report, CALIBRATION), _known(report, CPU_TIMES)
-    pictures = [calibration_figure(report), *reliability_figures(report), *pit_figures(report)] if calibration else []
+    pictures = [calibration_figure(report), *pit_figures(report)] if calibration else []
     pictures += [time_figure(report, times)] if times else []
     notes = report.time_notes if times else []
     title = "Calibration and time" if calibration else "Time"
@@ -70,32 +69,6 @@ def calibration_figure(report: ReportContext) -> Picture:
         f"{_words(common)}.{report.hollow_note}"
     )
     return finish(figure, "calibration", caption)
-
-
-def reliability_figures(report: ReportContext) -> list[Picture]:
-    """Return the coverage of central intervals minus the nominal one, against it, with a panel per data set."""
-    tables = {table.score.name: table for table in _known(report, COVERAGES)}
-    if len(tables) < len(COVERAGES):
-        return []
-    first = tables["coverage50"]
-    chosen = _chosen(report, set.intersection(*(set(table.methods) for table in tables.values())))
-    nominal = [0.0, *COVERAGES.values(), 100.0]
-    with mpl.rc_context(STYLE):
-        figure, axes = small_multiples(len(first.datasets))
-        for dataset, ax in zip(first.datasets, axes, strict=True):
-            ax.axhline(0.0, color="0.6", linewidth=0.8)
-            for method in chosen:
-                inside = [100.0 * _entry(table, dataset, method) - COVERAGES[name] for name, table in tables.items()]
-                if np.isfinite(inside).all():
-                    style = report.styles[method]
-                    ax.plot(nominal, [0.0, *inside, 0.0], style.line, label=method, **_look(style))
-            ax.set_title(dataset)
-        line_legend(figure, axes, "nominal coverage (%)", "coverage − nominal (%)")
-    caption = (
-        "Reliability: test data inside central 50, 90 and 95 % intervals, minus the nominal part; means over splits. "
-        f"Above 0: intervals are too wide.{_which(chosen, len(first.methods))}"
-    )
-    return [finish(figure, "reliability", caption)]
 
 
 def pit_figures(report: ReportContext) -> list[Picture]:
@@ -136,13 +109,6 @@ def _which(chosen: Sequence[str], n: int) -> str:
 
 def _look(style: MethodStyle) -> dict[str, Any]:
     return {"color": style.colour, "marker": style.marker, "markersize": 3.0}
-
-
-def _entry(table: ScoreTable, dataset: str, method: str) -> float:
-    """Return the mean of a method on a data set, NaN without one."""
-    if dataset not in table.datasets:
-        return math.nan
-    return float(table.mean[table.datasets.index(dataset), table.methods.index(method)])
 
 
 def _chosen(report: ReportContext, known: Collection[str]) -> list[str]:
@@ -241,7 +207,5 @@ def _further(report: ReportContext) -> list[Section]:
     if not every:
         return []
     files = {"scores.csv": formats.long_csv(every)}
-    if pairs := pairs_csv(report.merged, (one.table for one in report.scores)):
-        files["pairwise.csv"] = pairs
     shown = [score_table(table, folded=table.score.axis) for table in further.values()]
     return [Section("more", "Further scores", tables=shown, files=files)]

@@ -291,7 +291,8 @@ def _entries(row: LeaderboardRow, board: Leaderboard, table: ScoreTable) -> Iter
     elif row.is_ranked:
         yield item(f"{row.rank:.1f}", row.rank)
         interval = inline_charts.interval(row.rank, row.low, row.high, len(board.ranked), hollow=row.mark == DAGGER)
-        yield item(f"{row.low:.1f} to {row.high:.1f}", row.low, kind="rank") | {"html": interval}
+        text = f"{row.low:.1f} to {row.high:.1f}"
+        yield item(text, text, kind="rank") | {"html": interval}
     else:
         yield item("–", "")
         yield item("not ranked", "", kind="small")

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ep_bench import published
 from ep_bench.plotting.axes import canvas, intervals
@@ -51,7 +50,6 @@ class ScoreMeans:
     difference: Array  # (M,), method minus reference, over their common data points
     difference_low: Array  # (M,)
     difference_high: Array  # (M,)
-    rows: NDArray[np.int64]  # (M,), number of common data points
 
     def differs(self, method: int) -> bool:
         """Return whether the interval of a method's difference excludes 0."""
@@ -116,7 +114,7 @@ def _means(
     methods = [method for method, splits in by_split.items() if splits]
     if not methods:
         return None
-    columns = np.full((7, len(methods)), np.nan)  # in the order of the fields of ScoreMeans
+    columns = np.full((6, len(methods)), np.nan)  # in the order of the fields of ScoreMeans
     of_reference = by_split[reference]
     for j, method in enumerate(methods):
         splits = by_split[method]
@@ -124,11 +122,8 @@ def _means(
         common = sorted(splits.keys() & of_reference.keys())
         if common and method != reference:
             pair = np.stack([_joined(splits, common), _joined(of_reference, common)])
-            columns[3:6, j] = _interval(pair)
-            columns[6, j] = pair.shape[1]
-    mean, low, high, difference, difference_low, difference_high, rows = columns
-    counts = np.nan_to_num(rows).astype(np.int64)
-    return ScoreMeans(dataset, tuple(methods), mean, low, high, difference, difference_low, difference_high, counts)
+            columns[3:, j] = _interval(pair)
+    return ScoreMeans(dataset, tuple(methods), *columns)
 
 
 def _has(kept: Mapping[str, row_scores.Scores], key: str, name: str) -> bool:

@@ -78,19 +78,19 @@ def _part(report: ReportContext, one: RankedScore) -> Section:
     drawn = score.source in FIGURES and report.draws_panels
     pictures = [panels(report, one.table)] if drawn else []
     shown = [score_table(one.table, ranking)]
-    return Section(
-        f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=table_files([one])
-    )
+    files = table_files([one], report.merged.source)
+    return Section(f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=files)
 
 
-def table_files(scores: Sequence[RankedScore]) -> dict[str, str]:
-    """Return the tables of scores in Markdown and LaTeX, by file name."""
-    kinds = {"md": formats.markdown, "tex": formats.latex}
-    return {
-        f"{one.score.name}.{ending}": write(one.table, one.headline)
-        for one in scores
-        for ending, write in kinds.items()
-    }
+def table_files(scores: Sequence[RankedScore], source: str) -> dict[str, str]:
+    """Return the tables of scores in Markdown and LaTeX, by file name, with their source as a comment."""
+    found = {}
+    for one in scores:
+        found[f"{one.score.name}.md"] = f"{formats.markdown(one.table, one.headline)}\n<!-- {source} -->\n"
+        # Inside the table, which is copied into a paper.
+        latex = formats.latex(one.table, one.headline)
+        found[f"{one.score.name}.tex"] = latex.replace(r"\end{table}", f"% {source}\n\\end{{table}}")
+    return found
 
 
 def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str = "") -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from ep_bench.experiments.dgp_2016.mountain_car import compute as mountain_car
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics as mountain_car_dynamics
-from tests.experiments.support import run_experiment
 
 pytestmark = pytest.mark.xdist_group("covariances")  # whose kernels it needs
 
@@ -30,11 +28,6 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def values() -> mountain_car_dynamics.ValueFunction:
     return mountain_car_dynamics.iterate(201)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("mountain_car", SMALL, 0, tmp_path_factory.mktemp("r") / "car", "car")
 
 
 def slow_step(x: float, v: float, action: int) -> tuple[float, float]:
@@ -110,11 +103,6 @@ def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.Val
     assert values.at(np.array([[-0.5, 0.0]]))[0] == pytest.approx(-103, abs=3)  # at rest in the valley
 
 
-def test_another_first_step_is_never_worse(values: mountain_car_dynamics.ValueFunction) -> None:
-    states = uniform(500, seed=3)
-    assert np.all(mountain_car_dynamics.shortest(values, states) <= mountain_car_dynamics.drive(values, states))
-
-
 def test_finer_grids_come_closer(values: mountain_car_dynamics.ValueFunction) -> None:
     coarse, coarser = mountain_car_dynamics.iterate(101), mountain_car_dynamics.iterate(51)
     near = np.abs(values.values[::2, ::2] - coarse.values).mean()
@@ -166,11 +154,3 @@ def test_only_a_hidden_layer_of_two_is_drawn() -> None:
     arrays, summary = mountain_car.compute(ONE, 0)
     assert "deep" not in arrays
     assert len(summary) == 1
-
-
-@pytest.mark.exhaustive
-def test_the_seed_determines_the_data() -> None:
-    one, again, other = (mountain_car.compute(ONE, seed)[0] for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one["y"], again["y"])
-    np.testing.assert_array_equal(one["mean_0"], again["mean_0"])
-    assert not np.array_equal(one["y"], other["y"])

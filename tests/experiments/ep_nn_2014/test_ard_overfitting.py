@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,9 @@ import pytest
 
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import compute as ard_overfitting
-from tests.experiments.support import run_experiment
 
 PROCESS: dict[str, Any] = {"use": "gp", "label": "GP-ARD", "kernel": "nn", "prior": "none"}
 DRAWS = 3
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    options = {"draws": DRAWS, "points": 31}
-    return run_experiment("ard_overfitting", options, 0, tmp_path_factory.mktemp("r") / "case", "case")
 
 
 def test_clusters_have_their_centres_and_values() -> None:
@@ -92,11 +84,3 @@ def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[s
     assert arrays["weights"].shape == (10, 3)
     assert arrays["outputs"].shape == (11,)
     assert arrays["linear"] == 1
-
-
-def test_the_seed_determines_the_data() -> None:
-    config = ard_overfitting.Config(methods=[PROCESS], draws=1, points=5)
-    one, again, other = (ard_overfitting.compute(config, seed)[0] for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one["y"], again["y"])
-    np.testing.assert_array_equal(one["mean_0"], again["mean_0"])
-    assert not np.array_equal(one["y"], other["y"])

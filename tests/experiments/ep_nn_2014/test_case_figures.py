@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.ep_nn_2014 import network_panels
@@ -115,19 +114,6 @@ def test_intervals_are_of_95_percent_and_filled_where_0_is_outside() -> None:
             found[line.get_marker(), line.get_markerfacecolor() != "white"] = sorted(line.get_ydata())
     assert found == {("o", True): [-3.0, 1.0], ("o", False): [], ("s", True): [], ("s", False): [0.0, 0.1]}
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["one", "two"]
-
-
-@pytest.mark.exhaustive
-def test_the_caption_names_a_fit_that_did_not_converge() -> None:
-    for case in ("ard_overfitting", "additive_effects", "weights", "discontinuity"):
-        assert "Not converged" not in CASES[case]().caption
-    early = {"unconverged": np.array([False, True])}
-    for picture in (
-        ard_overfitting(clusters(["GP-ARD", "NN-EP"]) | early, "s"),
-        *additive_effects(effects(["fixed", "NN-EP"]) | early, "s"),
-        discontinuity(step(["GP", "NN-EP"]) | early, "s"),
-    ):
-        assert "Not converged: NN-EP. As in" in picture.caption
 
 
 # Case 1

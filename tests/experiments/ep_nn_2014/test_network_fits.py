@@ -90,11 +90,6 @@ def test_a_fit_that_fails_has_a_reason_and_no_numbers(monkeypatch: pytest.Monkey
     assert np.isnan(fit.latent(np.zeros((4, 1)))).all()
 
 
-def test_missing_numbers_are_empty() -> None:
-    assert network_fits.rounded(None) == network_fits.rounded(float("nan")) == ""
-    assert network_fits.rounded(0.123456) == 0.1235
-
-
 def test_entries_take_a_methods_options_and_refuse_others() -> None:
     assert ExperimentMethod(use="gp", label="mine").name == "mine"
     assert ExperimentMethod(use="gp").name == "gp"

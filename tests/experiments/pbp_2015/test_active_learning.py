@@ -70,11 +70,6 @@ def test_mutual_information_is_that_of_quadrature() -> None:
     )
 
 
-def test_mutual_information_of_equal_and_of_distant_components() -> None:
-    found = acquisition.mutual_information(Predictive([0.3, 0.7], [[0.0, 0.0], [0.0, 80.0]], np.ones((2, 2))))
-    assert found == pytest.approx([0.0, -(0.3 * np.log(0.3) + 0.7 * np.log(0.7))], abs=1e-10)
-
-
 def test_mutual_information_of_very_different_widths_is_that_of_quadrature() -> None:
     wide_and_narrow = Predictive([0.5, 0.5], [[0.0], [0.0]], [[1.0], [1e-6]])
     assert acquisition.mutual_information(wide_and_narrow) == pytest.approx([0.6846], abs=1e-4)
@@ -199,13 +194,6 @@ def test_the_test_counts_the_differing_repetitions_only() -> None:
     assert [one["text"] for one in figure._comparison(arrays, [(0, 1)]).rows[0][5:]] == ["0", "1.0000", "8", "0"]
 
 
-def test_curves_far_from_the_others_are_outside_of_the_panel() -> None:
-    curves = dict(enumerate(np.array([[3.0, 2.0], [3.1, 2.5], [2.9, 2.2], [12.0, 11.0], [12.0, 2.5]])))
-    assert figure._outside(curves) == {3: 1}
-    assert figure._outside({j: -curve for j, curve in curves.items()}) == {3: -1}
-    assert figure._outside({0: curves[0], 3: curves[3]}) == {}
-
-
 def test_methods_share_the_divisions_and_the_random_order(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -260,10 +248,6 @@ def test_a_failed_repetition_leaves_the_comparison_incomplete(tmp_path: Path) ->
     study = stored(tmp_path / "s", [5.5, np.nan])
     found = published.check(pd.DataFrame(as_cells(study)[0]), as_cells(study)[1])
     assert found["verdict"].tolist() == ["reproduced", "incomplete"]
-
-
-def test_other_sizes_are_not_compared(tmp_path: Path) -> None:
-    assert as_cells(stored(tmp_path / "s", [5.5, 9.0], additions=5))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -367,28 +351,6 @@ def test_an_unsuitable_acquisition_stops_the_experiment(tmp_path: Path, entry: d
     assert store.read_intact(tmp_path / "r").lock["experiment"] == "active_learning"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"datasets": ["bostn"]}, "did you mean 'boston'"),
-        ({"datasets": ["pima"]}, "classification"),
-        ({"datasets": ["yacht", "yacht"]}, "twice"),
-        ({"methods": [{"use": "pbpp"}]}, "did you mean 'pbp'"),
-        ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
-        ({"methods": [{"use": "pbp", "tune": {"trials": 2}}]}, "options are not searched in an experiment"),
-        ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
-        ({"methods": [{"use": "pbp", "acquisition": "varience"}]}, "did you mean 'variance'"),
-        ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
-        ({"test": 300}, "additions: yacht has 308 data points; train, test and additions need 311"),
-        ({"train": 400}, "train: yacht has 308 data points; train needs 400"),
-    ],
-)
-def test_wrong_options_have_one_message(options: dict[str, Any], message: str) -> None:
-    problems = experiments.problems("active_learning", SMALL | options)
-    assert len(problems) == 1
-    assert message in str(problems[0].error())
-
-
 def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: Path) -> None:
     study = "study: s\nexperiment: active_learning\noptions:\n  datasets: [yacht]\n  methods:\n"
     entries = [f'    - {{use: "{use}", label: {use[0]}, aquisition: random}}\n' for use in ("pbp", RIDGE["use"])]
@@ -399,11 +361,3 @@ def test_a_misspelt_key_of_an_entry_has_the_nearest_key_and_its_line(tmp_path: P
         assert f"s.yaml:{line}: options.methods[{line - 6}]" in refused.stderr
     assert refused.stderr.count("did you mean 'acquisition'?") == 2
     assert "allowed: acquisition, epochs, hidden, label, noise_variance, prior_variance, use" in refused.stderr
-
-
-def test_the_study_is_that_of_the_paper() -> None:
-    study = yaml.safe_load((ROOT / "configs/pbp_2015/active_learning.yaml").read_text())
-    config = experiments.get("active_learning").config
-    default, given = config(), config(**study["options"])
-    assert given == default.model_copy(update={"methods": given.methods})
-    assert {entry.name for entry in given.methods} == {entry.name for entry in default.methods}

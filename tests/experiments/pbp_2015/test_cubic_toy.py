@@ -168,35 +168,6 @@ def test_a_reference_that_samples_has_diagnostics(tmp_path: Path) -> None:
     assert "halves of the chains" in drawn.tables[0].caption
 
 
-def test_without_a_reference_there_are_no_distances(folder: Path) -> None:
-    assert not [name for row in distances_of(folder).values() for name in row if name.startswith(("wasser", "crps"))]
-
-
-@pytest.mark.parametrize(
-    ("reference", "words"),
-    [
-        ("PBB", ["no method has this label; found 'PBB'", "allowed: PBP, small", "did you mean 'PBP'?"]),
-        ("pbp", ["found 'pbp'", "did you mean 'PBP'?"]),
-        ("", ["found ''", "allowed: PBP, small"]),
-        (3, ["must be text or null"]),
-    ],
-)
-def test_a_reference_that_is_no_method_is_refused(reference: object, words: list[str]) -> None:
-    entries = [{"use": "pbp", "label": "PBP"}, {"use": "pbp", "label": "small"}]
-    (problem,) = experiments.problems("cubic_toy", {"methods": entries, "reference": reference})
-    assert problem.path == ("reference",)
-    assert all(word in problem.problem for word in words)
-
-
-def test_a_reference_names_one_method_and_an_entry_without_a_label_by_its_method() -> None:
-    entries = [{"use": "pbp"}, {"use": "pbp", "label": "other"}]
-    assert experiments.problems("cubic_toy", {"methods": entries, "reference": "pbp"}) == []
-    (problem,) = experiments.problems("cubic_toy", {"methods": [*entries, {"use": "pbp"}], "reference": "pbp"})
-    assert "2 methods have the label 'pbp'" in problem.problem
-    (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}], "reference": "pbp"})
-    assert problem.path == ("methods", 0)
-
-
 def test_the_study_shows_both_figures() -> None:
     """PBP, VI and BP with 100 hidden units and 40 epochs; black-box alpha from below 0 to 1 with known noise."""
     assert (TOY["study"], TOY["experiment"]) == ("toy", "cubic_toy")

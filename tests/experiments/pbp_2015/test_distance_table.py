@@ -64,18 +64,6 @@ def test_the_caption_has_the_monte_carlo_error_of_a_reference_that_samples() -> 
     assert caption.endswith("W1 between the two halves of the chains: 0.260 whole grid.")
 
 
-def test_a_copy_of_the_reference_is_listed_below_it() -> None:
-    rows = distance_table.table([row("A", 0.0, 0.0), row("B", 0.0, 0.0)], "B", {}).rows
-    assert [entry[0]["text"] for entry in rows] == ["B", "A"]
-
-
-def test_a_region_without_points_has_no_column() -> None:
-    table = distance_table.table([row("HMC", 0.0, 0.0, REGIONS[:2])], "HMC", {})
-    head, rows = table.head, table.rows
-    assert head == ["method", "W1 whole grid", "W1 inside the data", "CRPS whole grid", "CRPS inside the data"]
-    assert len(rows[0]) == len(head)
-
-
 def test_the_summary_omits_the_distances(folder: Path) -> None:
     distances, summary = section(store.read_study(folder)).tables
     assert distances.caption.startswith("Distance from HMC")

@@ -80,7 +80,7 @@ def _on_split(name: str, split: int, config: Config, passes: tuple[int, ...], se
     y, y_test = (target.apply(whole.y[part][:, None])[:, 0] for part in (train, test))
     unit = float(np.std(whole.y[train]))
     rng = np.random.default_rng([seed, split])
-    start = initial_means(None, (X.shape[1], config.hidden, 1), rng)
+    start = initial_means((X.shape[1], config.hidden, 1), rng)
     orders = np.array([rng.permutation(len(y)) for _ in range(passes[-1])])
     return [
         [_scores(net, X, y, X_test, y_test, unit) for net in after_passes(X, y, start, orders, passes, *variant)]
