@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -129,8 +128,11 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             from ngboost import NGBRegressor
         except ImportError:
             raise UserError(f"requires ngboost; {INSTALL_EXTRA}[controls]", where="NGBoostRegressor") from None
-        # The default tree of the package has the depth 3.
-        tree = {} if self.max_depth == 3 else {"Base": DecisionTreeRegressor(max_depth=self.max_depth)}
+        tree = {}  # the default tree of the package has the depth 3
+        if self.max_depth != 3:
+            from sklearn.tree import DecisionTreeRegressor  # slow to import, in a plan and in each cell of a constant
+
+            tree = {"Base": DecisionTreeRegressor(max_depth=self.max_depth)}
         return NGBRegressor(
             n_estimators=n_estimators, learning_rate=self.learning_rate, minibatch_frac=self.minibatch_frac,
             random_state=self.random_state, verbose=False, **tree, **options,

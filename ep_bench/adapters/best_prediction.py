@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import warnings
@@ -23,12 +24,16 @@ _COVERAGES = (0.5, 0.9, 0.95)
 _Ask = Callable[[Any, Any, int], Prediction | None]  # of a model, inputs and their number
 
 
-def preload() -> None:
+def preload(use: str = "") -> None:
     """Import what adapted classes use of scikit-learn, and read the installed distributions.
 
-    For a process that others are forked from. The first validation of data in a process reads the entry points of all
-    packages, so that it is done here.
+    For a process that others are forked from. The module of the target ``use`` is imported if it is one of
+    scikit-learn. The first validation of data in a process reads the entry points of all packages, so that it is done
+    here.
     """
+    if use.startswith("sklearn."):
+        with contextlib.suppress(ImportError):  # the process of the method reports it
+            importlib.import_module(use.partition(":")[0])
     importlib.import_module("sklearn.pipeline")
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import validate_data

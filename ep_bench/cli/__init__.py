@@ -8,15 +8,14 @@ from typing import Any, NoReturn
 import click
 
 from ep_bench.cli.commands.authoring import init, schema
-from ep_bench.cli.commands.cite import cite
 from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_UNREAD, EXIT_USAGE, echo
 from ep_bench.cli.commands.compare import compare
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.doctor import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report
+from ep_bench.cli.commands.sharing import cite, submit
 from ep_bench.cli.commands.study import plan, run, status
-from ep_bench.cli.commands.submit import submit
 from ep_bench.cli.commands.verify import verify
 from ep_bench.processes.output_streams import complete_streams, discard
 

@@ -1,12 +1,14 @@
-"""Density phi and upper tail of the standard normal distribution without branches, for vectors and floats.
+"""Density, upper tail and log distribution function of the standard normal distribution.
 
-Both use Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which decreases from sqrt(pi / 2) towards 1 / t. One polynomial
-approximates (t + 5) R(t) for all t, in a variable that is linear in 1 / (t + 5). It ends at t = 38, where phi(t) is
-below the smallest normal double. ``tests/numerics/mills_table.py`` computes the coefficients in decimal arithmetic.
+Density and tail are for vectors and floats and have no branches. Both use Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0,
+which decreases from sqrt(pi / 2) towards 1 / t. One polynomial approximates (t + 5) R(t) for all t, in a variable that
+is linear in 1 / (t + 5). It ends at t = 38, where phi(t) is below the smallest normal double.
+``tests/numerics/mills_table.py`` computes the coefficients in decimal arithmetic.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
@@ -59,6 +61,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238
 LN2_LOW = 1.9082149292705877e-10
 SMALLEST = -708.0  # its exponential is still a normal double
+TAIL = 37.0  # standard deviations beyond which log Phi is computed from its asymptotic series
 
 
 @jit(relaxed=FUSE, inline=True)
@@ -93,3 +96,16 @@ def normal_tail(t: Any, inverse: Any) -> Any:
     odd = ((((odd * xx + c[9]) * xx + c[7]) * xx + c[5]) * xx + c[3]) * xx + c[1]
     ratio = (odd * x + even) * inverse
     return density, density * ratio, density * (1.0 - t * ratio)
+
+
+@jit()
+def log_normal_cdf(z: float) -> tuple[float, float]:
+    """Return log Phi(z), the log-likelihood of a probit model, and its derivative, accurate in both tails."""
+    if z > -TAIL:
+        cdf = 0.5 * math.erfc(-z * math.sqrt(0.5))
+        log_cdf = math.log(cdf) if z < 0.0 else math.log1p(-0.5 * math.erfc(z * math.sqrt(0.5)))
+        return log_cdf, math.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * cdf)
+    # Mills' ratio Phi(z) / phi(z) = (1 - 1 / z^2 + 3 / z^4 - 15 / z^6 ...) / |z|
+    w = 1.0 / (z * z)
+    ratio = (1.0 - w * (1.0 - w * (3.0 - w * (15.0 - w * 105.0)))) / -z
+    return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) + math.log(ratio), 1.0 / ratio

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import gc
 import os
 import signal
 import sys
@@ -56,7 +55,6 @@ def main(descriptor: int, parent: int, preparation: str) -> NoReturn:
         sys.exit(1)
     connection = Connection(descriptor)
     found(preparation)()
-    gc.freeze()  # a collection in a child would write to, and so copy, every page
     with contextlib.suppress(EOFError, OSError):
         _serve(connection)
     kill_descendants(os.getpid())

@@ -220,9 +220,9 @@ def prepare() -> None:
     environment()
 
 
-def load_libraries() -> float:
+def load_libraries(use: str = "") -> float:
     """Load in the fork server what external methods use; the time in seconds does not count as compilation."""
-    adapters.preload()
+    adapters.preload(use)
     return 0.0
 
 

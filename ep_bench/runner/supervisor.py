@@ -132,7 +132,7 @@ class Supervisor:
 
         def open_method(setup: MethodSetup) -> Any:
             kernels = (setup.use, setup.task, list(variants(job)))
-            before = (_LOAD_LIBRARIES,) if job.external else (f"{_METHOD}:load_kernels", kernels)
+            before = (_LOAD_LIBRARIES, (job.use,)) if job.external else (f"{_METHOD}:load_kernels", kernels)
             request = ChildRequest(f"{_METHOD}:ServedMethod", *before)
             return RemoteMethod(self._server.start(request, setup))
 

@@ -11,8 +11,8 @@ from ep_bench import data
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config, compute, judge
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import function_draws, hyperparameters
-from ep_bench.methods.hmc.joint_draws import draw
+from ep_bench.methods.hmc import hyperparameters
+from ep_bench.methods.hmc.draws import draw_joint, draw_outputs
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.cell import run_cell
 from ep_bench.types import Rows
@@ -42,7 +42,7 @@ class TestJudge:
 def test_draws_from_the_joint_distribution():
     """Under IG(5, 4), with mean 1, second moments are 1 for weights and E f^2 + 1 for targets."""
     model, rng = small_model(weight_prior=(5.0, 4.0), noise_prior=(5.0, 4.0)), np.random.default_rng(0)
-    drawn = [draw(model, model.rows.X, rng) for _ in range(4000)]
+    drawn = [draw_joint(model, model.rows.X, rng) for _ in range(4000)]
     for values in (
         [d.noise - 1.0 for d, _ in drawn], [np.mean(d.w**2) - 1.0 for d, _ in drawn],
         [np.mean((d.y - d.predictions) ** 2) - 1.0 for d, _ in drawn], [np.mean(d.w) for d, _ in drawn],
@@ -76,8 +76,8 @@ def test_ranks_with_known_variances_are_uniform(activation):
     ranks = []
     for rng in np.random.default_rng(5).spawn(150):
         X, further = rng.standard_normal((8, 2)), rng.standard_normal((2, 2))
-        truth, model = draw(hmc.model_of(Rows(X, np.zeros(8)), config), further, rng)
-        draws, _ = function_draws.sample(Rows(X, model.rows.y), config, further, 19, rng)
+        truth, model = draw_joint(hmc.model_of(Rows(X, np.zeros(8)), config), further, rng)
+        draws, _ = draw_outputs(Rows(X, model.rows.y), config, further, 19, rng)
         ranks.append(np.sum(draws < truth.predictions, axis=0))
     for of in np.array(ranks).T:
         found = judge(of, 19)

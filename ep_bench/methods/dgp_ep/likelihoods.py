@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
-from ep_bench.numerics.probit import log_normal_cdf
+from ep_bench.numerics.normal import log_normal_cdf
 
 NODES, REACH = 101, 8.5  # of the trapezoidal rule for powers of the probit; standard deviations on either side
 

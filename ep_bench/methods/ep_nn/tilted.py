@@ -19,8 +19,7 @@ import numpy as np
 
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.normal import SHIFT, normal_tail
-from ep_bench.numerics.probit import log_normal_cdf
+from ep_bench.numerics.normal import SHIFT, log_normal_cdf, normal_tail
 from ep_bench.numerics.simd.vector import WIDTH, absolute, load, select_above, square_root, store, total
 
 REACH = 7.5  # range of a grid, in standard deviations of the cavity on either side

@@ -7,9 +7,9 @@ mixtures over the draws of all chains, each with its own noise variance.
 
 Modules: ``trajectory`` (the dynamics, with the table of symbols), ``hyperparameters`` (Gibbs steps, and moves that
 leave the function of a rectified network unchanged), ``model`` (the log joint density), ``walker`` (the moves of a
-chain), ``adaptation`` (step size, masses), ``chain`` (warm-up, draws and monitored quantities), ``joint_draws`` (draws
-from the prior, for tests of calibration), ``annealing`` (log evidence with known variances). The loop over the chains
-and the diagnostics are in ``numerics.mcmc``.
+chain), ``adaptation`` (step size, masses), ``chain`` (warm-up, draws and monitored quantities), ``draws`` (of outputs
+and from the prior, for experiments), ``annealing`` (log evidence with known variances). The loop over the chains and
+the diagnostics are in ``numerics.mcmc``.
 
 Convergence is judged by the predictions. If the largest R-hat at the monitored inputs exceeds 1.05, the fit warns that
 the chains have not converged, and keeps the draws.

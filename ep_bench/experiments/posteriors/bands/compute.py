@@ -25,7 +25,7 @@ from ep_bench.experiments.posteriors.fidelity.compute import Approximation, fitt
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
 from ep_bench.experiments.posteriors.reference import compute as reference
 from ep_bench.experiments.posteriors.reference.compute import Posterior, SplitData
-from ep_bench.methods.hmc import function_draws
+from ep_bench.methods.hmc.draws import by_input
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, SplitScheme
 
@@ -127,7 +127,7 @@ def combine(
         line = gap_line(entry.dataset, config.gap, config.points)
         draws = np.array([reference.decoded(next(found)) for _ in range(config.chains)], dtype=np.float64)
         halves = [_levels(_mixture(half)) for half in np.array_split(draws, 2)]
-        r_hat = float(function_draws.by_input(draws)["r_hat"].max())
+        r_hat = float(by_input(draws)["r_hat"].max())
         exact, methods = _levels(_mixture(draws)), {one: next(found) for one in _methods(config, entry)}
         first = {"network": entry.label, "dataset": entry.dataset}
         summary.append({**first, **_row(FLOOR, _apart(halves[0], halves[1], line.inside), r_hat=round(r_hat, 4))})

@@ -25,7 +25,7 @@ from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.experiments.posteriors import distances
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import function_draws
+from ep_bench.methods.hmc.draws import by_input, draw_outputs
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Rows
 
@@ -121,7 +121,7 @@ def draw_chain(posterior: Posterior, known: SplitData, kept: int, place: tuple[i
     seed, *rest = place
     rng = np.random.default_rng([seed, zlib.crc32(f"{posterior.dataset} {posterior.label}".encode()), *rest])
     started = time.process_time()
-    predictions, counts = function_draws.sample(known.train, posterior.config, known.inputs, kept, rng)
+    predictions, counts = draw_outputs(known.train, posterior.config, known.inputs, kept, rng)
     draws = known.shift + known.scale * predictions
     return {**encoded(draws), "cpu_seconds": time.process_time() - started, **counts}
 
@@ -148,7 +148,7 @@ def combine(
     for place, (entry, split) in enumerate(places):
         parts = values[place * config.chains : (place + 1) * config.chains]
         draws = np.array([decoded(one) for one in parts])
-        measures = function_draws.by_input(draws.astype(np.float64))
+        measures = by_input(draws.astype(np.float64))
         known, options = split_data(entry.dataset, split), entry.config
         noise = known.scale * float(options.noise_variance or 0.0) ** 0.5
         prefix = f"{entry.label}/{entry.dataset}/{split}/"

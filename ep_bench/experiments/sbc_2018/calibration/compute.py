@@ -19,8 +19,9 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.experiments.method_entries import Options
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import hyperparameters, joint_draws
+from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.chain import HMCSchedule, run
+from ep_bench.methods.hmc.draws import JointDraw, draw_joint
 from ep_bench.types import Array, Indices, Rows
 
 if TYPE_CHECKING:
@@ -124,13 +125,13 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     ranks = []
     for stream in rng.spawn(config.replications):
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
-        truth, model = joint_draws.draw(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
+        truth, model = draw_joint(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
         (record,), _ = run(model, schedule, further, [stream])
         ranks.append(np.sum(_quantities(record)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
     return np.array(ranks)
 
 
-def _true(truth: joint_draws.JointDraw) -> Array:
+def _true(truth: JointDraw) -> Array:
     standard_deviations = np.sqrt([truth.noise, truth.prior.mean()])
     return np.array([*truth.predictions, *standard_deviations, truth.log_joint])
 

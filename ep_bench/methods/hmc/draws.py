@@ -1,14 +1,32 @@
-"""Draws of all unknowns and targets from their joint distribution, for simulation-based calibration."""
+"""Draws for experiments: network outputs of single chains, and all unknowns and targets from their joint distribution.
+
+The second are for simulation-based calibration.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.hmc import hyperparameters
+from ep_bench.methods.hmc import chain, hyperparameters, model_of, schedule_of
 from ep_bench.methods.hmc.model import NetworkModel, log_joint
 from ep_bench.models import residuals
+from ep_bench.numerics import mcmc, mcmc_diagnostics
+from ep_bench.types import Array, Rows
+
+if TYPE_CHECKING:
+    from ep_bench.methods.hmc import Config
+
+by_input = mcmc_diagnostics.by_series
+
+
+def draw_outputs(
+    train: Rows, config: Config, inputs: Array, kept: int, rng: np.random.Generator
+) -> tuple[Array, dict[str, float]]:
+    """Return ``kept`` evenly spaced draws (kept, N) of one chain at inputs (N, d), standardised, and its counts."""
+    (record,), counts = chain.run(model_of(train, config), schedule_of(config), inputs, [rng])
+    return record.monitored["predictions"][sorted(mcmc.stored_draws(config.samples, kept))], counts
 
 
 class JointDraw(NamedTuple):
@@ -22,7 +40,7 @@ class JointDraw(NamedTuple):
     log_joint: float  # nats
 
 
-def draw(model: NetworkModel, monitored: Any, rng: np.random.Generator) -> tuple[JointDraw, NetworkModel]:
+def draw_joint(model: NetworkModel, monitored: Any, rng: np.random.Generator) -> tuple[JointDraw, NetworkModel]:
     """Return a draw, with outputs at the inputs ``monitored`` (M, d), and the model with the targets of the draw."""
     rows, groups = model.rows, int(model.group.max()) + 1
     prior = np.full(groups, model.prior_variance or 1.0)

@@ -1,4 +1,4 @@
-"""``submit``: results for the leaderboard."""
+"""``submit`` and ``cite``: results for the leaderboard, and BibTeX entries."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def submit(folder: Path, by: str, study: Path | None, cells: int, longest: float
     lines, equal = submit_folder(folder, by, study, sample, jobs)
     echo(lines)
     return EXIT_CELLS if equal is None else 0 if equal else EXIT_REGRESSION
+
+
+@click.command()
+@click.argument("folders", metavar="[DIR]...", nargs=-1, type=FOLDER)
+def cite(folders: tuple[Path, ...]) -> None:
+    """Print BibTeX entries of ep-bench, and of the methods and data sets in results folders."""
+    from ep_bench.cli.output.cite import entries
+
+    for entry in entries(folders):
+        click.echo(f"{entry}\n")
