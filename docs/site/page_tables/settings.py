@@ -79,6 +79,18 @@ def alphas(file: str) -> list[str]:
     return table(["Data set", *(f"alpha = {alpha:g}" for alpha in means.columns)], body)
 
 
+def hmc_samplers() -> list[str]:
+    """Return effective samples per CPU second, and R-hat, of variants of HMC at the worst test input; means over seeds."""
+    rows = pd.read_csv(FIGURES / "hmc-samplers.csv")
+    means = rows.pivot_table(["ess_worst_per_second", "r_hat"], "variant", "case", sort=False)
+    body = []
+    for variant, values in means.iterrows():
+        pairs = [(values["ess_worst_per_second", case], values["r_hat", case]) for case in rows["case"].unique()]
+        numbers = ["" if pd.isna(r_hat) else f"{rate:.2f} ({r_hat:.2f})" for rate, r_hat in pairs]
+        body.append([str(variant), *numbers])
+    return table(["Variant", *rows["case"].unique()], body)
+
+
 def bb_alpha_rates() -> list[str]:
     """Return energies and validation scores of `bb_alpha` by its first step size, those of `vi` next to its limit."""
     rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
@@ -124,6 +136,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "dgp-alpha": partial(alphas, "dgp-alpha.csv"),
     "dgp-alpha-hidden": partial(alphas, "dgp-alpha-hidden.csv"),
     "dgp-thirty": thirty_points,
+    "hmc-samplers": hmc_samplers,
     "bb-alpha-rates": bb_alpha_rates,
     "recalibration": recalibration,
 }
