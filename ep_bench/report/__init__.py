@@ -47,7 +47,7 @@ def build(
         If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
     from ep_bench.plotting.style import write_picture
-    from ep_bench.report import first_screen, merge, page_data, render_html
+    from ep_bench.report import first_screen, merge, render_html
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
     from ep_bench.report.sections.score_tables import table_files
@@ -73,7 +73,7 @@ def build(
     source = report.merged.source
     files = {name: text for part in every for name, text in part.files.items()}
     views = first_screen.views(report)
-    data = page_data.CellData(report).as_dict() if views else None
+    data = render_html.CellData(report).as_dict() if views else None
     page = render_html.page(report.title, found, views, data, source)
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:

@@ -70,10 +70,10 @@ def checksum(row: Mapping[str, Any]) -> str:
     """Return the checksum of a row without its labels, 16 hexadecimal digits."""
     filled = {}
     for column, value in row.items():
-        if column in _HASHED:  # nearly all values are floats, for which `text` would take most of the time
-            is_plain = type(value) is float and not math.isnan(value) and column in _NUMBER_COLUMNS
-            if found := repr(value) if is_plain else _canonical_text(column, value):
-                filled[column] = found
+        if type(value) is float and column in _NUMBER_COLUMNS and value == value:  # nearly all; `text` would be slow
+            filled[column] = repr(value)
+        elif column in _HASHED and (found := _canonical_text(column, value)):
+            filled[column] = found
     return hashlib.sha256(canonical(filled).encode()).hexdigest()[:16]
 
 

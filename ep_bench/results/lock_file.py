@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +55,11 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if found := forms.problem(lock, forms.GridLock if "groups" in lock else forms.Lock) or _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
+
+
+def names_any(path: Path, keys: AbstractSet[str]) -> bool:
+    """Return whether a lock file has one of these hashes, without a check of the file."""
+    return not keys.isdisjoint(re.findall(r'"([0-9a-f]{16})"', path.read_text(encoding="utf-8", errors="replace")))
 
 
 def refuse_other_kind(folder: Path, lock: Mapping[str, Any] | None, *, experiment: bool) -> None:

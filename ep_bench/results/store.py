@@ -42,6 +42,7 @@ from ep_bench.results.lock_file import (
     LOCK,
     Origin,
     lock_cells,
+    names_any,
     provenance,
     read_lock,
     read_provenance,
@@ -72,6 +73,7 @@ __all__ = [
     "finished_rows",
     "keep_damaged_table",
     "lock_cells",
+    "names_any",
     "read_intact",
     "read_lock",
     "read_record",
@@ -142,13 +144,17 @@ def _origin(record: Record) -> Origin:
     return Origin(record.factors.get("method", ""), record.factors.get("version"), source, environment)
 
 
-def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows:
+def finished_rows(
+    folder: Path, *, with_cell_files: bool = True, lock: Mapping[str, Any] | None = None
+) -> FinishedRows:
     """Return the finished rows of a folder, from results.csv and, if wanted, the cell files.
+
+    The lock file is read unless its content is given.
 
     The cell files have priority, but a row with status ``ok`` is never replaced by a failed one: a cell that failed
     here may have been run on another machine. Damaged cell files and suspect rows are ignored and listed.
     """
-    found, lock = FinishedRows(), read_lock(folder) or {}
+    found, lock = FinishedRows(), (read_lock(folder) or {}) if lock is None else lock
     origins, checksums = read_provenance(lock)
     rows, unreadable_rows = read_table(folder / RESULTS)
     errors = [SuspectRow(RESULTS, str(error)) for error in unreadable_rows]
@@ -229,7 +235,7 @@ def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
     The finished rows are read if omitted, which takes seconds for large studies.
     """
     lock = read_lock(folder) or {}
-    finished = finished_rows(folder) if finished is None else finished.snapshot()
+    finished = finished_rows(folder, lock=lock) if finished is None else finished.snapshot()
     rows = current_rows(folder, lock, finished.rows)
     if lock.get("groups"):
         planned = {cell["cell"] for cell in lock_cells(lock)}
@@ -302,7 +308,8 @@ def read_study(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
     if lock is None and not (folder / RESULTS).exists():
         problem = f"no results found: neither {LOCK} nor {RESULTS} exists"
         raise UserError(problem, where=str(folder), allowed=[str(path) for path in _with_results(folder)] or None)
-    lock, finished = lock or {}, finished_rows(folder, with_cell_files=with_cell_files)
+    lock = lock or {}
+    finished = finished_rows(folder, with_cell_files=with_cell_files, lock=lock)
     finished.suspect += suspect_files(folder, lock)
     rows, further = by_seed(lock, current_rows(folder, lock, finished.rows))
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished, further)

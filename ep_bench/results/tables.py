@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ep_bench.errors import UserError, visible
@@ -13,7 +13,8 @@ from ep_bench.results.integrity import Row, text
 from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
 
-_PARSED: dict[str, Callable[[str], str | int | float]] = {
+_Parser = Callable[[str], str | int | float]
+_PARSED: dict[str, _Parser] = {
     **dict.fromkeys(COLUMNS, float),
     **dict.fromkeys(COUNT_COLUMNS, int),
     **dict.fromkeys(TEXT_COLUMNS, lambda found: visible(original(found))),
@@ -58,29 +59,30 @@ def _read(path: Path) -> tuple[list[Row], list[UserError]]:
     rows: list[Row] = []
     errors: list[UserError] = []
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = sorted(set(HEAD_COLUMNS) - set(reader.fieldnames or ()))
+        reader = csv.reader(file)
+        columns = next(reader, [])
+        missing = sorted(set(HEAD_COLUMNS) - set(columns))
         if missing:
             message = f"not a results file of ep-bench: missing columns {', '.join(missing)}"
             return [], [UserError(message, where=str(path))]
-        for row in reader:
+        parsers = [_PARSED.get(column) for column in columns]
+        for fields in filter(None, reader):
             try:
-                rows.append(_parse(row, path, reader.line_num))
+                rows.append(_parse(columns, parsers, fields, f"{path}:{reader.line_num}"))
             except UserError as error:
                 errors.append(error)
     return rows, errors
 
 
-def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
-    where, parsed = f"{path}:{line}", {}
-    for key, found in row.items():
-        if not found or key not in _PARSED:
-            continue
-        try:
-            parsed[key] = _PARSED[key](found)
-        except ValueError:
-            raise UserError("not a number", where=where, field=key, found=found) from None
-    if None in row or None in row.values():
+def _parse(columns: Sequence[str], parsers: Sequence[_Parser | None], fields: Sequence[str], where: str) -> Row:
+    parsed: Row = {}
+    for column, parse, found in zip(columns, parsers, fields, strict=False):
+        if found and parse is not None:
+            try:
+                parsed[column] = parse(found)
+            except ValueError:
+                raise UserError("not a number", where=where, field=column, found=found) from None
+    if len(fields) != len(columns):
         raise UserError("incomplete row: its number of fields differs from that of the header", where=where)
     if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
         raise UserError("incomplete row: method, dataset, split, status and cell are required", where=where)

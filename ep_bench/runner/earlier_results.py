@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
@@ -20,11 +23,13 @@ from ep_bench.recalibration import held_out_parts
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
-from ep_bench.runner import fit_costs
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
 from ep_bench.types import DatasetInfo, DatasetRef, Method, Record, SplitScheme
 
 TimeKey = tuple[str, ...]
+
+_COSTS = Path(__file__).with_name("fit_costs.json")  # written by ``benchmarks.fit_costs``
+_SHORTEST_COST = 0.001  # CPU seconds; shorter ones are not resolved
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,10 @@ class EarlierResults:
 
     def __init__(self, folder: Path) -> None:
         self.stamps = store.stamps(folder)
-        self.finished = store.finished_rows(folder)
-        self.rows = self.finished.rows
         self.lock = store.read_lock(folder) or {}
+        self.cells = store.lock_cells(self.lock)  # of the latest plan
+        self.finished = store.finished_rows(folder, lock=self.lock)
+        self.rows = self.finished.rows
         self._folder = folder
         self._neighbours: list[Neighbour] = []
 
@@ -98,7 +104,7 @@ class EarlierResults:
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
         """The finished cells of the latest plan."""
-        return [cell for cell in store.lock_cells(self.lock) if cell["cell"] in self.rows]
+        return [cell for cell in self.cells if cell["cell"] in self.rows]
 
     @cached_property
     def _finished_by_slot(self) -> dict[tuple[str, str, int, int], Mapping[str, Any]]:
@@ -124,11 +130,13 @@ def neighbours(results: Path, own: Path, keys: AbstractSet[str]) -> list[Neighbo
     found = []
     for path in sorted(results.glob(f"*/{store.LOCK}")) if keys else ():
         folder = path.parent
-        with contextlib.suppress(UserError):
+        with contextlib.suppress(UserError, OSError):
+            if folder.name == own.name or not store.names_any(path, keys):
+                continue
             lock = store.read_lock(folder) or {}
-            cells = store.lock_cells(lock) if folder.name != own.name and "provenance" in lock else []
+            cells = store.lock_cells(lock) if "provenance" in lock else []
             if any(cell["cell"] in keys for cell in cells):
-                finished = store.finished_rows(folder, with_cell_files=False)
+                finished = store.finished_rows(folder, with_cell_files=False, lock=lock)
                 found.append(Neighbour(folder, [cell for cell in cells if cell["cell"] in finished.rows], finished))
     return found
 
@@ -185,14 +193,43 @@ def _config(method: Method, factors: Mapping[str, Any]) -> Any:
 def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     """Return the method's own estimate of a fit to n training points with d inputs in seconds, None without one.
 
-    It is scaled to what was measured with default options at as many points (``fit_costs``).
+    It is scaled to what was measured with default options at as many points.
     """
     if adapters.is_target(factors["method"]):
         return None
     method = methods.get(factors["method"])
     if method.seconds is None:
         return None
-    return method.seconds(_config(method, factors), n, d) * fit_costs.ratio(method.name, n)
+    return method.seconds(_config(method, factors), n, d) * cost_ratio(method.name, n)
+
+
+@cache
+def measured_costs() -> dict[str, Any]:
+    """Return measured costs of fits with default options: ``environment``, ``inputs``, ``limit`` and ``rows``."""
+    return dict(json.loads(_COSTS.read_text(encoding="utf-8")))
+
+
+def cost_ratio(name: str, n: int) -> float:
+    """Return the ratio of measured times and those that a method estimates for n points; 1 if one is not known.
+
+    It is interpolated in log n. Beyond the measured numbers of points, it is that of the nearest one.
+    """
+    points, logs = _cost_ratios(name)
+    return math.exp(np.interp(math.log(n), points, logs)) if points else 1.0
+
+
+@cache
+def _cost_ratios(name: str) -> tuple[list[float], list[float]]:
+    """Return the logarithms of the measured numbers of points of a method and of the ratios of times."""
+    found = measured_costs()
+    points, logs = [], []
+    for row in found["rows"]:
+        estimate = methods.get(name).seconds
+        if row["method"] == name and estimate is not None and row.get("fit_cpu_seconds", 0.0) >= _SHORTEST_COST:
+            own = estimate(methods.get(name).config(), row["n"], found["inputs"])
+            points.append(math.log(row["n"]))
+            logs.append(math.log(row["fit_cpu_seconds"] / own))
+    return points, logs
 
 
 def _spent(row: store.Row) -> float:

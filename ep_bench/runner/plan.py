@@ -211,10 +211,7 @@ def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
     """
     kept = {slot(vars(planned.job.cell)) for planned in cells}
     keys = {planned.job.cell.key for planned in cells}  # an entry with a new label has the same cells
-    return sum(
-        cell["cell"] in past.rows and cell["cell"] not in keys and slot(cell) not in kept
-        for cell in store.lock_cells(past.lock)
-    )
+    return sum(cell["cell"] in past.rows and cell["cell"] not in keys and slot(cell) not in kept for cell in past.cells)
 
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:

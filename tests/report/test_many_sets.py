@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ep_bench.report import merge, orders
+from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import learning_curves, many_sets
 
@@ -40,7 +40,7 @@ def report(tmp_path: Path, make_study: Any) -> ReportContext:
 
 def test_orders_are_signed_rank_tests_on_common_data_sets(report: ReportContext) -> None:
     table = next(one.table for one in report.scores if one.score.name == "ll")
-    first, second = orders.orders(orders.set_means(table), [("good", "poor"), ("fair", "good")])
+    first, second = many_sets.orders(many_sets.set_means(table), [("good", "poor"), ("fair", "good")])
     assert (len(first.differences), first.wins, first.verdict) == (10, 10, "holds")
     assert (len(second.differences), second.wins, second.verdict) == (12, 2, "reversed")
     p = [stats.wilcoxon(one.differences).pvalue for one in (first, second)]
@@ -55,15 +55,15 @@ def test_numbers_of_decided_pairs_are_those_of_the_tests(report: ReportContext) 
     assert ranking.wilcoxon is not None
     assert ranking.nemenyi is not None
     expected = [int((p.to_numpy() < 0.05).sum()) // 2 for p in (ranking.nemenyi, ranking.wilcoxon)]
-    assert list(orders.decided(ranking, ranking.n)) == expected
-    assert sum(orders.decided(ranking, 5)) <= sum(expected)
+    assert list(many_sets.decided(ranking, ranking.n)) == expected
+    assert sum(many_sets.decided(ranking, 5)) <= sum(expected)
 
 
 def test_data_sets_without_a_bound_are_ranked_by_crps(report: ReportContext) -> None:
     scores = {one.score.name: one for one in report.scores}
     ranking = scores["ll"].headline
     assert ranking is not None
-    whole = orders.with_crps(scores["ll"].table, scores["crps"].table, ranking)
+    whole = many_sets.with_crps(scores["ll"].table, scores["crps"].table, ranking)
     assert whole is not None
     assert set(whole.datasets) - set(ranking.datasets) == {"set12"}
     assert whole.ranks.iloc[-1].to_dict() == {name: 1.0 + METHODS.index(name) for name in ranking.scores.columns}
@@ -92,7 +92,7 @@ def test_few_or_equal_data_sets_have_no_section(tmp_path: Path, make_study: Any)
 
 def test_ties_count_for_neither_method() -> None:
     means = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
-    (one,) = orders.orders(means, [("a", "b")])
+    (one,) = many_sets.orders(means, [("a", "b")])
     assert (one.wins, one.verdict, one.p) == (0, "open", 1.0)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ep_bench.plotting.method_style import FAMILIES
-from ep_bench.report import build, first_screen, merge, page_data, summary
+from ep_bench.report import build, first_screen, merge, render_html, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
 from ep_bench.types import Record
@@ -21,7 +21,7 @@ from tests.report.synthetic import complete
 
 
 def content(*folders):
-    return json.loads(json.dumps(page_data.CellData(ReportContext(merge.merge(folders))).as_dict(), allow_nan=False))
+    return json.loads(json.dumps(render_html.CellData(ReportContext(merge.merge(folders))).as_dict(), allow_nan=False))
 
 
 def test_every_finished_cell_is_in_the_data(tmp_path, make_study):
@@ -86,7 +86,7 @@ def test_traces_are_medians_over_the_splits_without_internal_quantities(tmp_path
         known = np.array([2.0, np.nan, 1.0]) + row["split"]
         trace = {"noise_deviation": [np.inf] * 3 if row["dataset"] == "boston" else known.tolist(), "own": [1.0, 2.0]}
         store.write_record(folder, Record(row=row, factors={}, trace=trace if row["method"] == "pbp" else {}))
-    found = page_data.page_traces(ReportContext(merge.merge([complete(folder)])))
+    found = render_html.page_traces(ReportContext(merge.merge([complete(folder)])))
     assert found["pbp", "yacht"] == [["Noise standard deviation", "standardised units", [1, 3], [3.0, 2.0]]]
     assert found["pbp", "boston"] == []
     assert ("gp", "yacht") not in found
@@ -94,7 +94,7 @@ def test_traces_are_medians_over_the_splits_without_internal_quantities(tmp_path
 
 def test_pairs_have_the_p_values_of_the_paired_test(tmp_path, make_study):
     report = ReportContext(merge.merge([make_study(tmp_path / "s")]))
-    data, table = page_data.CellData(report).as_dict(), report.table_of(report.leaderboards[0].score)
+    data, table = render_html.CellData(report).as_dict(), report.table_of(report.leaderboards[0].score)
     methods, p = data["pairs"]["ll"][1]
     cells = summary.pivot(report.merged, table.score).loc["yacht"]
     pairs = itertools.combinations(["pbp", "ridge", "gp"], 2)

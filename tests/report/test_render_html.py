@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.plotting.page import Section, Table, item
-from ep_bench.report import first_screen, merge, page_data, render_html
+from ep_bench.report import first_screen, merge, render_html
 from ep_bench.report.context import ReportContext
 
 
@@ -13,7 +13,7 @@ def test_only_a_page_with_views_contains_their_script(tmp_path, make_study):
     sections = [Section("s", "Section", tables=[Table(["value"], [["1"]])])]
     report = ReportContext(merge.merge([make_study(tmp_path / "s")]))
     views = first_screen.views(report)
-    data = page_data.CellData(report).as_dict()
+    data = render_html.CellData(report).as_dict()
     without, with_views = render_html.page("title", sections), render_html.page("title", sections, views, data)
     assert "function makeSortable" in without
     assert "function showView" not in without

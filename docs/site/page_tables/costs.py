@@ -11,7 +11,7 @@ from reference_pages import PAGES
 import ep_bench
 from ep_bench import methods
 from ep_bench.cli import cli
-from ep_bench.runner import fit_costs
+from ep_bench.runner.earlier_results import measured_costs
 
 from .forms import NONE, table
 from .stored import FIGURES
@@ -26,7 +26,7 @@ def peers() -> list[str]:
 
 def costs_by_points() -> list[str]:
     """Return the CPU seconds of one fit by the number of training points, and the peak memory of the largest fit."""
-    found = fit_costs.measured()
+    found = measured_costs()
     counts = sorted({row["n"] for row in found["rows"]})
     body = []
     for name in sorted({row["method"] for row in found["rows"]}):

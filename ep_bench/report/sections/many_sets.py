@@ -1,13 +1,18 @@
 """What many data sets decide: pairs of methods, orders that papers state, and where two methods differ.
 
-The section is in reports of ``orders.MANY`` data sets or more. Its pairs are those that the studies list with the key
+The section is in reports of ``MANY`` data sets or more. Its pairs are those that the studies list with the key
 ``ranks``, or else the best methods against one another.
+
+Each data set counts once, with its mean score over splits. A pair of methods is compared on the data sets on which both
+are complete, by Wilcoxon's signed-rank test; Holm's correction is over the pairs that are compared together. Scores in
+units of the target are compared by their logarithms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -16,21 +21,23 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
+from numpy.typing import NDArray
 
 from ep_bench.plotting.axes import line_legend, small_multiples
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import LOOKS, STYLE, finish
-from ep_bench.report import orders, summary
+from ep_bench.report import significance, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import listed, same_data
-from ep_bench.report.orders import Order
 from ep_bench.report.sections import rank_groups
 from ep_bench.report.significance import ALPHA
-from ep_bench.report.summary import DATASETS, RankedScore, Ranking, ScoreTable
+from ep_bench.report.summary import DATASETS, RankedScore, Ranking, ScoreTable, comparable
 from ep_bench.types import Array
 
 ORDER = 45
+MANY = 12  # data sets from which a report has this section
+DRAWS = 20  # random subsets of the data sets
 PANELS = 12
 COUNTS = (5, 9, 15, 20, 25)  # data sets of the random subsets
 SCORES = ("ll", "rmse", "crps")
@@ -39,6 +46,37 @@ TICKS = (-100.0, -10.0, -1.0, -0.1, 0.0, 0.1, 1.0, 10.0, 100.0)
 DECADES = [10**power for power in range(1, 9)]
 GREY = "0.6"
 TESTS = ("Nemenyi", "Wilcoxon, Holm")
+
+
+class Order(NamedTuple):
+    """Two methods on their common data sets.
+
+    Attributes
+    ----------
+    differences : by data set, positive where the first method is better
+    p : Holm-corrected p-value, NaN without a common data set
+    """
+
+    first: str
+    second: str
+    differences: pd.Series[float]
+    p: float
+
+    @property
+    def wins(self) -> int:
+        """Return the number of data sets on which the first method is better."""
+        return int((self.differences > 0.0).sum())
+
+    @property
+    def verdict(self) -> str:
+        """Return whether the first method is better: ``holds``, ``reversed``, or ``open`` if the test does not decide.
+
+        The signed ranks decide about the side, as in the test.
+        """
+        if not self.p < ALPHA:
+            return "open"
+        ranks = self.differences.abs().rank()
+        return "holds" if float((ranks * np.sign(self.differences)).sum()) > 0.0 else "reversed"
 
 
 class Fact(NamedTuple):
@@ -58,13 +96,13 @@ class Fact(NamedTuple):
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return the section, empty for fewer than ``orders.MANY`` data sets, and if some contain the same data points."""
+    """Return the section, empty for fewer than ``MANY`` data sets, and if some contain the same data points."""
     scores = {one.score.source: one for one in report.scores if one.score.name in SCORES}
     datasets = report.merged.datasets
-    if "ll" not in scores or len(datasets) < orders.MANY or same_data(report.merged, datasets):
+    if "ll" not in scores or len(datasets) < MANY or same_data(report.merged, datasets):
         return []
     pairs = pairs_of(report)
-    found = {name: orders.orders(orders.set_means(one.table), pairs) for name, one in scores.items()}
+    found = {name: orders(set_means(one.table), pairs) for name, one in scores.items()}
     tables = [decided_table(report, scores), order_table(found), fact_table(found["ll"], facts(report))]
     tables += rank_tables(scores)
     pictures = [figure(report, scores["ll"].table, found["ll"])] if found["ll"] else []
@@ -93,7 +131,7 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
     rows = []
     for name, ranking in ranked:
         first = [f"{ranking.score.title}, {name}", item(str(k := ranking.test.k), k), item(str(k * (k - 1) // 2))]
-        found = {n: orders.decided(ranking, n) for n in (*(n for n in counts if n < ranking.n), ranking.n)}
+        found = {n: decided(ranking, n) for n in (*(n for n in counts if n < ranking.n), ranking.n)}
         for place, test in enumerate(TESTS):
             numbers = [item(f"{found[n][place]:.0f}", found[n][place]) if n in found else "" for n in counts]
             last = item(f"{found[ranking.n][place]:.0f}", small=f"N = {ranking.n}", strong=True)
@@ -101,7 +139,7 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
         rows[-1][-1] = _each_pair(scores[ranking.score.source].table, all_pairs(ranking))
     caption = (
         "Pairs of methods that tests distinguish at level 0.05, by the number of data sets: means over "
-        f"{orders.DRAWS} random subsets, all data sets on which these methods are complete, and for each pair the data "
+        f"{DRAWS} random subsets, all data sets on which these methods are complete, and for each pair the data "
         "sets on which both are"
     )
     return Table(
@@ -111,7 +149,7 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
 
 def bounded(ranking: Ranking, table: ScoreTable) -> Ranking:
     """Return a ranking without the data sets that do not count in ranks by its score."""
-    return orders.restricted(ranking, orders.set_means(table).index)
+    return restricted(ranking, set_means(table).index)
 
 
 def all_pairs(ranking: Ranking) -> list[tuple[str, str]]:
@@ -120,7 +158,7 @@ def all_pairs(ranking: Ranking) -> list[tuple[str, str]]:
 
 
 def _each_pair(table: ScoreTable, pairs: Sequence[tuple[str, str]]) -> Item:
-    found = orders.orders(orders.set_means(table), pairs)
+    found = orders(set_means(table), pairs)
     sizes = [len(one.differences) for one in found]
     number = sum(one.verdict != "open" for one in found)
     return item(str(number), number, small=f"N = {min(sizes)} to {max(sizes)}")
@@ -190,7 +228,7 @@ def rank_tables(scores: Mapping[str, RankedScore]) -> list[Table]:
     ranking = scores["ll"].headline
     if ranking is None or "crps" not in scores:
         return []
-    whole = orders.with_crps(scores["ll"].table, scores["crps"].table, ranking)
+    whole = with_crps(scores["ll"].table, scores["crps"].table, ranking)
     if whole is None:
         return []
     added = [scores["ll"].table.unbounded[name] for name in whole.datasets[ranking.n :]]
@@ -198,7 +236,7 @@ def rank_tables(scores: Mapping[str, RankedScore]) -> list[Table]:
         [str(name), *(item(f"{one.mean_ranks[str(name)]:.2f}", one.mean_ranks[str(name)]) for one in (whole, ranking))]
         for name in whole.average.index
     ]
-    limits = [f"CD = {one.cd:.2f}, {orders.decided(one, one.n)[0]:.0f} pairs decided" for one in (whole, ranking)]
+    limits = [f"CD = {one.cd:.2f}, {decided(one, one.n)[0]:.0f} pairs decided" for one in (whole, ranking)]
     caption = (
         f"Average ranks by log-likelihood, and by CRPS on {listed(added)}, on which it has no upper bound "
         f"({limits[0]} by Nemenyi's test); without these ({limits[1]})"
@@ -243,3 +281,64 @@ def _panel(ax: Axes, one: Order, p: Array, sizes: Mapping[str, int]) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_locator(NullLocator())
     ax.set_title(f"{one.first}\n− {one.second}", fontsize=7)
+
+
+# Orders of pairs, and how many pairs the tests decide
+
+
+def set_means(table: ScoreTable) -> pd.DataFrame:
+    """Return mean scores (D, M) of which higher is better, on the ranked data sets; NaN if an entry is not complete."""
+    rows = table.ranked_rows(range(len(table.datasets)))
+    means = np.where(table.complete, table.mean, math.nan)[rows]
+    frame = pd.DataFrame(means, [table.datasets[i] for i in rows], list(table.methods))
+    return comparable(frame, table.score) * (1.0 if table.score.better == "higher" else -1.0)
+
+
+def orders(means: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list[Order]:
+    """Return the orders of pairs of methods by their means, of which higher is better."""
+    known = [(first, second) for first, second in pairs if {first, second} <= set(means.columns)]
+    gaps = [(means[first] - means[second]).dropna() for first, second in known]
+    p = np.array([float(significance.signed_rank_p(gap.to_numpy()[None])[0]) if len(gap) else math.nan for gap in gaps])
+    p[~np.isnan(p)] = significance.holm(p[~np.isnan(p)])
+    return [Order(*pair, gap, float(value)) for pair, gap, value in zip(known, gaps, p, strict=True)]
+
+
+def restricted(ranking: Ranking, names: Collection[str]) -> Ranking:
+    """Return a ranking over data sets on those of them with the given names."""
+    kept = [name for name in ranking.datasets if name in names]
+    return replace(ranking, scores=ranking.scores.loc[kept], datasets=tuple(kept))
+
+
+def decided(ranking: Ranking, n: int) -> tuple[float, float]:
+    """Return how many pairs Nemenyi's and Wilcoxon's tests decide on n of the data sets, means over random subsets."""
+    rng = np.random.default_rng(0)
+    subsets = [np.arange(ranking.n)] if n == ranking.n else [rng.permutation(ranking.n)[:n] for _ in range(DRAWS)]
+    counts = [(_nemenyi(ranking, subset), _wilcoxon(ranking, subset)) for subset in subsets]
+    nemenyi, wilcoxon = np.mean(counts, axis=0)
+    return float(nemenyi), float(wilcoxon)
+
+
+def _nemenyi(ranking: Ranking, subset: NDArray[np.int64]) -> int:
+    mean = ranking.ranks.to_numpy()[subset].mean(axis=0)
+    cd = significance.critical_difference(ranking.q, len(mean), len(subset))
+    return int((np.abs(mean[:, None] - mean) > cd).sum()) // 2
+
+
+def _wilcoxon(ranking: Ranking, subset: NDArray[np.int64]) -> int:
+    p = significance.wilcoxon_p(comparable(ranking.scores.iloc[subset], ranking.score))
+    return int((p.to_numpy() < ALPHA).sum()) // 2
+
+
+def with_crps(ll: ScoreTable, crps: ScoreTable, like: Ranking) -> Ranking | None:
+    """Return the ranking ``like`` with the data sets on which the log-likelihood has no upper bound, ranked by CRPS.
+
+    None if there is no such data set with the scores of all methods.
+    """
+    methods = list(like.scores.columns)
+    frame = pd.DataFrame(np.where(crps.complete, -crps.mean, math.nan), list(crps.datasets), list(crps.methods))
+    names = [name for name in crps.datasets if name in ll.unbounded and name not in ll.unranked]
+    more = frame.reindex(names, columns=methods).dropna()
+    if more.empty:
+        return None
+    datasets = (*like.datasets, *map(str, more.index))
+    return replace(like, scores=pd.concat([like.scores, more]), datasets=datasets, blocks=DATASETS, incomplete=0)
