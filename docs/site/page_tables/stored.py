@@ -25,12 +25,16 @@ RESULTS = ROOT / "results"
 FIGURES = DOCS / "figures"
 # Settings that differ from those of the printed numbers, and copies. They do not count in comparisons.
 OMITTED = (
+    "small-n",
+    "gap-public",
+    "tails",
     "pbp-plain",
     "bp-schedule",
     "ep-nn-classes",
     "dgp-cosine",
     "dgp-classes-training",
     "dgp-classes-seed",
+    "dgp-classes-full",
     "gp-options",
     "hmc-length",
     "hmc-noise-prior",
