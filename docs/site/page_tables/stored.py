@@ -33,7 +33,7 @@ OMITTED = (
     "ep-nn-classes",
     "dgp-cosine",
     "dgp-classes-training",
-    "dgp-classes-seed",
+    "dgp-classes-starts",
     "dgp-classes-full",
     "gp-options",
     "hmc-length",
