@@ -97,13 +97,12 @@ def test_a_single_start_has_all_its_updates_at_once(problem):
 
 
 def test_without_starts_there_is_one_fit_with_a_weak_prior(problem):
-    """Its weights are the first draws of the generator."""
+    """Its weights are the first draws of the generator, and only a fixed point or the limit ends its updates."""
     state, trace = fitted(starts=0)
     w = mlp.initial_weights(problem.layers, np.random.default_rng(1))
     prior, noise = WEAK_START
     whole = maximise(problem, w, Precisions(np.full(2, prior), noise), SETTINGS._replace(updates=50, patience=51))
     assert trace == whole.trace
-    assert len(trace["log_evidence"]) > np.argmax(trace["log_evidence"]) + 1 + PATIENCE  # a fixed point or the limit
     assert np.array_equal(state.weights, whole.approximation.weights)
 
 
