@@ -67,6 +67,8 @@ def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
     """Return whether a study's split scheme is that of a published value."""
     if not number["scheme"] or splits.get("scheme", "standard") != number["scheme"]:
         return False
+    if splits.get("files") != number["files"]:  # of `gap`: the public test sets, or those of the sorted values
+        return False
     return all(
         number[key] is None or math.isclose(splits.get(key) or default, number[key])
         for key, default in _DEFAULTS.items()

@@ -26,6 +26,7 @@ class OneScheme(_Strict):
 
     scheme: Scheme | None
     count: PositiveInt
+    files: Literal["public"] | None = None
     folds: PositiveInt | None = None
     test_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
 
@@ -53,7 +54,9 @@ class Splits(OneScheme):
         if dataset in self.others:
             return self.others[dataset]
         count = self.counts.get(dataset, self.count)
-        return OneScheme(scheme=self.scheme, count=count, folds=self.folds, test_fraction=self.test_fraction)
+        return OneScheme(
+            scheme=self.scheme, count=count, files=self.files, folds=self.folds, test_fraction=self.test_fraction
+        )
 
     def kindred_of(self, dataset: str) -> tuple[str, int]:
         """Return the kindred scheme and its number of splits of one data set, an empty name and 0 if there is none."""

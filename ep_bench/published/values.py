@@ -36,8 +36,8 @@ def load_published() -> pd.DataFrame:
       ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty), ``scored_by``
       (the column of results.csv that is comparable with it).
     - ``name``, ``irrelevant_inputs``, ``target_transforms``: the data set as a study names it.
-    - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
-      The scheme of a table that an experiment computes is the name of the experiment.
+    - ``scheme``, ``files``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not
+      comparable. The scheme of a table that an experiment computes is the name of the experiment.
     - ``kindred_scheme``, ``kindred_splits``: a scheme with random splits of the same kind; empty and 0 without one.
     """
     import pandas as pd
@@ -131,6 +131,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "irrelevant_inputs": alias.irrelevant_inputs,
         "target_transforms": alias.target_transforms,
         "scheme": scheme.scheme or table.experiment,
+        "files": scheme.files,
         "folds": scheme.folds,
         "test_fraction": scheme.test_fraction,
         "n_splits": scheme.count,

@@ -189,6 +189,17 @@ def test_another_split_scheme_is_not_compared():
         assert len(check(frame(rows(rmse=3.0)), study(splits=splits))) == 0
 
 
+def test_published_gaps_are_those_of_the_public_files():
+    gaps = study(method="vi", published=["MFVI"], splits={"scheme": "gap", "files": "public"})
+    # ll -2.703 +- 0.072 over 13 splits, a standard deviation; the score of ours is that of one Gaussian
+    ours = frame(rows(method="vi", n=13, ll=-9.0, ll_gaussian=-2.7))
+    found = only(check(ours, gaps), source="depth-uncertainty", metric="ll")
+    assert (found["verdict"], found["n_splits"], found["mean"]) == ("yardstick", 13, pytest.approx(-2.7))
+    assert found["published_stderr"] == pytest.approx(0.072 / math.sqrt(13))
+    gaps["splits"] = {"scheme": "gap"}  # the middle third of the sorted values, ties in the order of the file
+    assert len(check(ours, gaps)) == 0
+
+
 def test_own_random_splits_are_compared_with_own_random_splits():
     splits = {"scheme": "shuffle", "test_fraction": 0.1, "seed": 0}
     lock = study(method="vi", published=["DVI-1"], splits=splits)

@@ -52,6 +52,7 @@ CHECKSUMS = {  # sha256 of every file of tables/, in the order of their rows
     "later_tables.csv": "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5",
     "measured_tables.csv": "7582b1580a2f1439eca01ecb38df7ec939ded44cbef9f0e5b1e5f5a2c5298b85",
     "boosting_tables.csv": "2117712abf2c33b15796002a8b17403823289433fd855ccd40cbe9eeffc4d874",
+    "gap_tables.csv": "8fecde9c1cf2920587e3c1c229c5db0118fd6364cf23af49c8cac62dc8084842",
     "subspace_tables.csv": "9f9b82397a6fcf669b9a4fda515c41baad91345d87bd96e01dd8d98490152c80",
     "tagi_tables.csv": "a3b09745fdf40c85bcd9a394418c3b8cada647ce4aff0bd0f41af999afe90ba5",
 }
