@@ -68,6 +68,7 @@ def test_sums_that_single_precision_leaves_are_made_one() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3, 6])
 def test_scores_are_those_of_scikit_learn(classes: int) -> None:
+    pytest.importorskip("sklearn", minversion="1.7", reason="brier_score_loss of several classes")
     prediction, y = draw(80, classes)
     scores = scoring.score(prediction, y)
     labels = np.arange(classes)
