@@ -10,7 +10,7 @@
 # make results-archive   pack the committed results, for users of a wheel
 # make release VERSION=1.0.0 REPOSITORY=URL   state version, date and address of a release in all files
 # make workflows  validate the workflows    make test-minimum  fast tests with the lowest versions of the libraries
-# make outdated, audit, licences  of the locked dependencies
+# make outdated, audit, licences  of the locked dependencies    make costs  measure fits of new methods, for estimates of plans
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -30,7 +30,7 @@ REPORTS = $(COMMITTED:%=build/reports/%/report.html)
 TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) + 1)")
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench lock \
+.PHONY: run test test-exhaustive test-all check check-results reports figures docs-tables docs regress verify suite bench costs lock \
   release dist results-archive image-steps workflows outdated audit licences test-minimum clean
 .DELETE_ON_ERROR:
 
@@ -106,6 +106,10 @@ verify: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds
+
+# Of the methods that fit_costs.json lacks, or of METHODS.
+costs: $(READY)
+	$(BIN)/python -m benchmarks.fit_costs $(METHODS)
 
 $(READY): requirements/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -2,10 +2,10 @@
 
 The data have eight inputs. A curve ends at the first number of points whose fit takes more than ``LIMIT`` CPU seconds,
 or would if its cost grew linearly from the number before; this one has no time. Each fit is in a process of its own,
-with one thread, after compilation. With names of methods, only their rows are measured again.
+with one thread, after compilation. ``make costs`` measures the methods that the file lacks; methods that are named are
+measured again.
 
-    python -m benchmarks.fit_costs ep_bench/runner/fit_costs.json
-    python -m benchmarks.fit_costs ep_bench/runner/fit_costs.json gp pbp
+    make costs METHODS="gp pbp"
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ POINTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 INPUTS = 8
 TEST_POINTS = 1_000
 LIMIT = 60.0  # CPU seconds of one fit
+FILE = Path(__file__).parents[1] / "ep_bench" / "runner" / "fit_costs.json"
 COSTS = ("fit_cpu_seconds", "predict_cpu_seconds", "peak_mb")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
@@ -85,21 +86,22 @@ def child(name: str, n: int) -> dict[str, float] | None:
     return dict(json.loads(done.stdout))
 
 
-def main(path: str, *names: str) -> None:
-    """Write environment and rows to a JSON file; with names, replace the rows of these methods."""
-    file = Path(path)
-    rows: list[Row] = json.loads(file.read_text())["rows"] if names else []
-    for name in names or [name for name in methods.REGISTRY if "regression" in methods.get(name).tasks]:
+def main(*names: str) -> None:
+    """Write environment and rows to the file that plans read, and replace the rows of the named methods."""
+    rows: list[Row] = json.loads(FILE.read_text(encoding="utf-8"))["rows"]
+    known = {row["method"] for row in rows}
+    new = [name for name in methods.REGISTRY if name not in known and "regression" in methods.get(name).tasks]
+    for name in names or new:
         rows = [row for row in rows if row["method"] != name]
         for row in curve(name):
             print(row, flush=True)
             rows.append(row)
         found = {"environment": environment_lines(), "inputs": INPUTS, "limit": LIMIT, "rows": rows}
-        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
+    if sys.argv[1:2] == ["--one"]:
         print(json.dumps(measure(sys.argv[2], int(sys.argv[3]))))
     else:
         main(*sys.argv[1:])

@@ -47,8 +47,8 @@ def run(
     jobs : int
         Number of cells that run at a time.
     progress : bool, optional
-        Whether to show progress: a bar in a terminal, one output that is replaced in a notebook, else lines. By default
-        only in a terminal or notebook. Cells that fail are always printed.
+        Whether to show progress: a bar in a terminal, else lines. By default only in a terminal or notebook. Cells that
+        fail are always printed.
 
     Returns
     -------

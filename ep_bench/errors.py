@@ -187,9 +187,9 @@ def traceback_of(error: BaseException) -> str:
     return ""
 
 
-def one_line(text: str, length: int = REASON_LENGTH) -> str:
+def one_line(text: str) -> str:
     """Return a text as one line of printable characters, the form stored in a row."""
-    return visible(" ".join(printable(text).split())[:length])[:length]
+    return visible(" ".join(printable(text).split())[:REASON_LENGTH])[:REASON_LENGTH]
 
 
 def printable(text: str) -> str:

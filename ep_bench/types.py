@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Task = Literal["regression", "classification"]
 Equality = Literal["exact", "stable", "optimised", "sampled"]
+Family = Literal["EP", "variational", "sampling", "Laplace", "ensembles, point", "GP", "deep GP"]
+Marker = Literal["o", "s", "D", "^", "v", "P", "X", "<", ">"]
 TASKS: tuple[Task, ...] = ("regression", "classification")
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
@@ -284,6 +286,9 @@ class Method:
         Raised whenever the method's results change; part of a cell's hash.
     title, paper : str
         Shown by ``ep-bench methods list`` and the report.
+    style : tuple of str
+        Family of the method, which has a colour in figures, and its marker among the methods of the family. A literal,
+        as ``bibtex``: reports read both from the source (``methods.literals``).
     tasks : tuple of str
         The tasks that the method supports, the default first.
     config : type
@@ -317,6 +322,8 @@ class Method:
         How ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not amplify
         rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one hidden
         layer), ``optimised`` or ``sampled``.
+    bibtex : str
+        Entries of its papers, for ``ep-bench cite``; papers that it shares with others are in CITATION.cff.
     density : str
         Kind of the predictive density, for the table of methods.
     accepts_missing : bool
@@ -327,6 +334,7 @@ class Method:
     version: int
     title: str
     paper: str
+    style: tuple[Family, Marker]
     tasks: tuple[Task, ...]
     config: type
     fit: Callable[..., tuple[Any, dict[str, list[float]]]]
@@ -340,5 +348,6 @@ class Method:
     validated: Callable[[Any], str] | None = None
     version_of: Callable[[Any], int] | None = None
     equality: Equality = "optimised"
+    bibtex: str = ""
     density: str = ""
     accepts_missing: bool = False

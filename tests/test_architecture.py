@@ -88,7 +88,7 @@ ALLOWED = {
         "published",
         "plotting",
     },
-    "plotting": {"types"},
+    "plotting": {"types", "methods"},
     "report": {"errors", "types", "resources", "results", "convergence", "published", "experiments", "plotting"},
     "cli": None,
     "__init__": None,
@@ -223,6 +223,7 @@ LIGHT = [
     "report",
     "types",
     "tuning",
+    "plotting.method_style",
 ]
 
 

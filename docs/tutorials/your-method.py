@@ -61,7 +61,6 @@
 # - `tables/scores.csv` has the p-value of each entry against the best of its data set, in the column `p_against_best`.
 # - In `report.html`, select a method in the leaderboard and choose another one under "Compare with". The page shows the
 #   difference with its paired test, the scores of each split, and the ratio of times.
-# - The section "Splits" names the splits that are low for many methods at once.
 #
 # Two data sets decide little. A difference that no test finds is no proof of equality.
 #

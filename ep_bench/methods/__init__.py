@@ -6,8 +6,13 @@ names does not load the compiler.
 
 from __future__ import annotations
 
+import ast
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 from ep_bench.errors import UserError
 from ep_bench.types import Method
@@ -26,6 +31,15 @@ def get(name: str) -> Method:
         raise UserError("unknown method", found=name, allowed=names(), name=name)
     method: Method = import_module(REGISTRY[name]).METHOD
     return method
+
+
+@cache
+def literals(name: str) -> dict[str, Any]:
+    """Return the arguments of ``METHOD`` that are literals, read from the source: the compiler is not loaded."""
+    source = Path(str(getattr(find_spec(REGISTRY[name]), "origin", ""))).read_text(encoding="utf-8")
+    method = ast.parse(source[source.index("\nMETHOD = ") :]).body[0]
+    given = [each for each in ast.walk(method) if isinstance(each, ast.keyword)]
+    return {each.arg: ast.literal_eval(each.value) for each in given if each.arg in {"style", "bibtex"}}
 
 
 def version(name: str, config: object = None) -> str:

@@ -142,6 +142,7 @@ METHOD = Method(
     version_of=_version_of,
     title="Point network by backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",
+    style=("ensembles, point", "s"),
     density="Gaussian, variance from held-out residuals",
     tasks=("regression",),
     config=Config,

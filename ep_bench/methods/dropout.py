@@ -275,6 +275,12 @@ METHOD = Method(
     version=1,
     title="Monte Carlo dropout",
     paper="Gal and Ghahramani (2016)",
+    style=("ensembles, point", "D"),
+    bibtex="""
+    @inproceedings{gal2016, author = {Gal, Yarin and Ghahramani, Zoubin},
+      title = {{Dropout as a Bayesian Approximation: Representing Model Uncertainty in Deep Learning}},
+      booktitle = {Proceedings of the 33rd International Conference on Machine Learning}, volume = {48},
+      year = {2016}, pages = {1050--1059}}""",
     density="mixture over passes",
     tasks=("regression",),
     config=Config,

@@ -327,6 +327,12 @@ METHOD = Method(
     version=1,
     title="Deep ensemble",
     paper="Lakshminarayanan, Pritzel and Blundell (2017)",
+    style=("ensembles, point", "o"),
+    bibtex="""
+    @inproceedings{lakshminarayanan2017,
+      author = {Lakshminarayanan, Balaji and Pritzel, Alexander and Blundell, Charles},
+      title = {{Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles}},
+      booktitle = {Advances in Neural Information Processing Systems 30}, year = {2017}}""",
     density="mixture over networks",
     tasks=("regression",),
     config=Config,

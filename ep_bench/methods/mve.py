@@ -199,6 +199,12 @@ METHOD = Method(
     version=1,
     title="Mean-variance estimation",
     paper="Seitzer et al. (2022), after Nix and Weigend (1994)",
+    style=("ensembles, point", "v"),
+    bibtex="""
+    @inproceedings{seitzer2022,
+      author = {Seitzer, Maximilian and Tavakoli, Arash and Antić, Dimitrije and Martius, Georg},
+      title = {{On the Pitfalls of Heteroscedastic Uncertainty Estimation with Probabilistic Neural Networks}},
+      booktitle = {International Conference on Learning Representations}, year = {2022}}""",
     density="Gaussian or mixture of Gaussians, noise by input",
     tasks=("regression",),
     config=Config,

@@ -148,6 +148,11 @@ METHOD = Method(
     version=1,
     title="Neural linear model",
     paper="Ober and Rasmussen (2019), after Lazaro-Gredilla and Figueiras-Vidal (2010)",
+    style=("ensembles, point", "^"),
+    bibtex="""
+    @inproceedings{ober2019, author = {Ober, Sebastian W. and Rasmussen, Carl Edward},
+      title = {{Benchmarking the Neural Linear Model for Regression}},
+      booktitle = {Symposium on Advances in Approximate Bayesian Inference}, year = {2019}}""",
     density="Gaussian, noise by evidence",
     tasks=("regression",),
     config=Config,

@@ -155,6 +155,13 @@ METHOD = Method(
     version=1,
     title="Stochastic weight averaging Gaussian",
     paper="Maddox et al. (2019)",
+    style=("ensembles, point", "P"),
+    bibtex="""
+    @inproceedings{maddox2019,
+      author = {Maddox, Wesley J. and Izmailov, Pavel and Garipov, Timur and Vetrov, Dmitry P. and Wilson, Andrew
+        Gordon},
+      title = {{A Simple Baseline for Bayesian Uncertainty in Deep Learning}},
+      booktitle = {Advances in Neural Information Processing Systems 32}, year = {2019}}""",
     density="mixture over draws",
     tasks=("regression",),
     config=Config,

@@ -188,6 +188,12 @@ METHOD = Method(
     version=1,
     title="Variational Bayesian last layer",
     paper="Harrison, Willes and Snoek (2024)",
+    style=("variational", "D"),
+    bibtex="""
+    @inproceedings{harrison2024, author = {Harrison, James and Willes, John and Snoek, Jasper},
+      title = {{Variational Bayesian Last Layers}}, booktitle = {International Conference on Learning
+        Representations},
+      year = {2024}}""",
     density="Gaussian",
     tasks=("regression",),
     config=Config,

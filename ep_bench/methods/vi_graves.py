@@ -225,6 +225,11 @@ METHOD = Method(
     version=1,
     title="Variational inference, Graves' stochastic gradients",
     paper="Hernandez-Lobato and Adams (2015), after Graves (2011)",
+    style=("variational", "s"),
+    bibtex="""
+    @inproceedings{graves2011, author = {Graves, Alex},
+      title = {{Practical Variational Inference for Neural Networks}},
+      booktitle = {Advances in Neural Information Processing Systems 24}, year = {2011}, pages = {2348--2356}}""",
     density="mixture over weights",
     tasks=("regression",),
     config=Config,

@@ -1,8 +1,8 @@
 """Colours, markers and families of methods, the same in reports, experiments and the script of the page.
 
 The colour of a method is that of its family, the kind of inference that it uses. Its marker is its own within the
-family. Both depend on its name in the registry alone, never on the other methods of a report. Further entries of one
-method have other markers.
+family. Its ``METHOD`` has both, whatever the other methods of a report. Further entries of one method have other
+markers.
 """
 
 from __future__ import annotations
@@ -11,27 +11,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ep_bench.methods import REGISTRY, literals
+
 LINES = ("-", "--", ":", "-.")
-MARKERS = "osD^vP"
+MARKERS = "osD^vP"  # of further entries
 EXTERNAL, CONTROLS = "external", "controls"
-# Colour and methods of each family. All colours have a contrast of about 3 or more on white and on dark backgrounds.
-_FAMILIES = {
-    "EP": ("#0072B2", "pbp bb_alpha ep_nn tagi"),
-    "variational": ("#D55E00", "vi vi_graves vbll dvi ivon"),
-    "sampling": ("#009E73", "hmc sgld"),
-    "Laplace": ("#C75B9B", "laplace"),
-    "ensembles, point": ("#A87B00", "ensemble bp dropout neural_linear mve swag"),
-    "GP": ("#2B9FD0", "gp sgp gp_t"),
-    "deep GP": ("#7B61C9", "dgp_ep dgp_vi"),
-    EXTERNAL: ("#000000", ""),
-    CONTROLS: ("#808080", "ep_bench.baselines:Constant sklearn.linear_model:"),  # beginnings of their targets
+# All colours have a contrast of about 3 or more on white and on dark backgrounds.
+COLOURS = {
+    "EP": "#0072B2",
+    "variational": "#D55E00",
+    "sampling": "#009E73",
+    "Laplace": "#C75B9B",
+    "ensembles, point": "#A87B00",
+    "GP": "#2B9FD0",
+    "deep GP": "#7B61C9",
+    EXTERNAL: "#000000",
+    CONTROLS: "#808080",
 }
-COLOURS = {family: colour for family, (colour, _) in _FAMILIES.items()}
-_HOMES = {
-    name: (family, MARKERS[place])
-    for family, (_, names) in _FAMILIES.items()
-    for place, name in enumerate(names.split())
-}
+# Beginnings of the targets of controls, with the marker of each.
+_CONTROLS = {"ep_bench.baselines:Constant": "o", "sklearn.linear_model:": "s"}
 
 # Groups of methods, by their name in the registry: filters of the report are by group.
 NETWORKS, PROCESSES, DEEP, OTHER = "networks", "Gaussian processes", "deep Gaussian processes", "other methods"
@@ -73,15 +71,17 @@ def method_styles(methods: Sequence[str], uses: Mapping[str, str] | None = None)
 
 
 def _style(family: str, marker: str, used: Counter[tuple[str, str]]) -> MethodStyle:
-    line = LINES[(MARKERS.index(marker) + used[family, marker]) % len(LINES)]
+    line = LINES[(MARKERS.find(marker) + used[family, marker]) % len(LINES)]
     used[family, marker] += 1
     return MethodStyle(COLOURS[family], marker, line, family)
 
 
 def _home(use: str) -> tuple[str, str]:
     """Return the family and the marker of a method; external methods have no marker of their own."""
-    name = next((name for name in _HOMES if ":" in name and use.startswith(name)), use)
-    return _HOMES.get(name, (EXTERNAL, ""))
+    if use in REGISTRY:
+        family, marker = literals(use)["style"]
+        return family, marker
+    return next(((CONTROLS, mark) for target, mark in _CONTROLS.items() if use.startswith(target)), (EXTERNAL, ""))
 
 
 def family_of(name: str) -> str:

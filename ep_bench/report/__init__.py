@@ -22,8 +22,6 @@ def build(
     pdf: bool = False,
     all_figures: bool | None = None,
     select: Sequence[str] = (),
-    rows: Sequence[str] = (),
-    columns: Sequence[str] = (),
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
@@ -37,7 +35,6 @@ def build(
     out : where to write; by default ``report`` in the first folder
     all_figures : whether to draw experiments too; by default only for one study of few methods
     select : ``key=glob`` patterns of the cells to report, key is method, dataset or split; requires ``out``
-    rows, columns : patterns of the methods and data sets of the score tables in files; by default all
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
 
@@ -50,7 +47,6 @@ def build(
     from ep_bench.report import first_screen, merge, render_html
     from ep_bench.report.context import ReportContext
     from ep_bench.report.sections import all_sections
-    from ep_bench.report.sections.score_tables import table_files
     from ep_bench.results import store
 
     if not folders:
@@ -60,10 +56,6 @@ def build(
     if select and out is None:
         raise UserError("a report of selected cells needs a folder of its own", where="--select", allowed="--out DIR")
     merged = merge.merge(folders, select)
-    tables = merged
-    for option, key, globs in (("--rows", "method", rows), ("--columns", "dataset", columns)):
-        if globs:
-            tables = merge.selected(tables.studies, [f"{key}={glob}" for glob in globs], option)
     for note in merged.notes:
         log(note)
     report = ReportContext(merged, all_figures=all_figures)
@@ -78,8 +70,6 @@ def build(
     texts = {out / "report.html": page}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
-    if rows or columns:
-        files |= table_files(ReportContext(tables).scores, source)
     texts |= {out / "tables" / name: text for name, text in files.items()}
     for path, text in texts.items():
         store.write_atomically(path, text)

@@ -27,6 +27,9 @@ SHAPES = {
     "v": "M0,5L5,-4H-5z",
     "D": "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
     "P": "M-1.7,-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z",
+    "X": "M-4.7,-2.3L-2.3,-4.7L0,-2.4L2.3,-4.7L4.7,-2.3L2.4,0L4.7,2.3L2.3,4.7L0,2.4L-2.3,4.7L-4.7,2.3L-2.4,0z",
+    "<": "M-5,0L4,-5V5z",
+    ">": "M5,0L-4,-5V5z",
 }
 
 
@@ -133,7 +136,7 @@ class LossAndTime:
     def _point(self, one: Point) -> Markup:
         style = self.styles[one.method]
         colour = "currentColor" if style.colour == "#000000" else style.colour
-        shape = SHAPES["v" if one.loss > self.limit else style.marker if style.marker in SHAPES else "o"]
+        shape = SHAPES["v" if one.loss > self.limit else style.marker]
         seconds, loss = (
             f"{one.seconds:.6g}",
             f"{one.loss:.6g}",

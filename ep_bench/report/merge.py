@@ -166,10 +166,10 @@ def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
     return selected(studies, select) if select else merge_studies(studies)
 
 
-def selected(studies: Sequence[store.StudyResults], select: Sequence[str], where: str = "--select") -> MergedStudies:
-    """Return the cells of studies that match ``key=glob`` patterns; ``where`` is the option that has them."""
+def selected(studies: Sequence[store.StudyResults], select: Sequence[str]) -> MergedStudies:
+    """Return the cells of studies that match ``key=glob`` patterns."""
     wanted = selection(select)
-    require_matches(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)), where)
+    require_matches(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)))
     kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock.get("groups")]
     found = merge_studies(kept)
     found.notes.append(f"Only the cells that match {' '.join(select)}.")

@@ -195,7 +195,7 @@ def smallest_wilcoxon_p(k: int, n: int) -> float:
     return min(1.0, k * (k - 1) / 2.0 * 2.0 ** (1 - n))
 
 
-def cliques(p: Array, alpha: float = ALPHA) -> list[tuple[int, int]]:
+def cliques(p: Array) -> list[tuple[int, int]]:
     """Return the groups of methods that a diagram joins by bars, each as first and last index.
 
     The rule is that of aeon's ``plot_critical_difference``. ``p`` (k, k) has the methods in the order of their average
@@ -204,7 +204,7 @@ def cliques(p: Array, alpha: float = ALPHA) -> list[tuple[int, int]]:
     """
     found: list[tuple[int, int]] = []
     for first in range(len(p)):
-        differing = np.flatnonzero(p[first, first + 1 :] < alpha)
+        differing = np.flatnonzero(p[first, first + 1 :] < ALPHA)
         last = first + int(differing[0]) if len(differing) else len(p) - 1
         if last > first and not any(last <= end for _, end in found):
             found.append((first, last))

@@ -69,14 +69,14 @@ def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
     return {"epoch": (indices + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
 
 
-def thinned(length: int, points: int = POINTS) -> Indices:
-    """Return at most ``points`` indices of a curve, half of them evenly spaced and half geometrically.
+def thinned(length: int) -> Indices:
+    """Return at most ``POINTS`` indices of a curve, half of them evenly spaced and half geometrically.
 
     The first and the last are included. The first epochs change most and remain visible on a logarithmic axis.
     """
-    if length <= points:
+    if length <= POINTS:
         return np.arange(length, dtype=np.int64)
-    half = points // 2
+    half = POINTS // 2
     indices = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
     return np.unique(np.round(indices).astype(np.int64))
 

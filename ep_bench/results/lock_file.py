@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.errors import UserError, visible
-from ep_bench.results import forms
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
 
 LOCK = "study.lock.json"
@@ -52,7 +51,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
-    if found := forms.problem(lock, forms.GridLock if "groups" in lock else forms.Lock) or _unprintable(lock):
+    if found := _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
 

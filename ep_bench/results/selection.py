@@ -38,22 +38,22 @@ def _matches(label: str, glob: str) -> bool:
     return label == glob or fnmatch.fnmatchcase(label, glob)
 
 
-def require_matches(wanted: Wanted, cells: Iterable[Mapping[str, Any]], where: str = "--select") -> None:
+def require_matches(wanted: Wanted, cells: Iterable[Mapping[str, Any]]) -> None:
     """Raise UserError if there is no cell that matches all keys, or none that matches one of the patterns.
 
     The error has the values of the first key with a pattern that matches none.
     """
     cells = list(cells)
     if not cells:
-        raise UserError("there are no cells", where=where)
+        raise UserError("there are no cells", where="--select")
     for key, globs in wanted.items():
         values = list(dict.fromkeys(str(cell[key]) for cell in cells))
         if vain := [glob for glob in globs if not any(_matches(value, glob) for value in values)]:
             found = " ".join(f"{key}={glob}" for glob in vain)
-            raise UserError("no cell matches", where=where, found=found, allowed=values, name=vain[0])
+            raise UserError("no cell matches", where="--select", found=found, allowed=values, name=vain[0])
     if not any(matches(cell, wanted) for cell in cells):
         found = " ".join(f"{key}={glob}" for key, globs in wanted.items() for glob in globs)
-        raise UserError("no cell matches all keys", where=where, found=found)
+        raise UserError("no cell matches all keys", where="--select", found=found)
 
 
 def restricted(study: StudyResults, wanted: Wanted) -> StudyResults:

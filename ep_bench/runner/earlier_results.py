@@ -224,8 +224,8 @@ def _cost_ratios(name: str) -> tuple[list[float], list[float]]:
     found = measured_costs()
     points, logs = [], []
     for row in found["rows"]:
-        estimate = methods.get(name).seconds
-        if row["method"] == name and estimate is not None and row.get("fit_cpu_seconds", 0.0) >= _SHORTEST_COST:
+        is_measured = row["method"] == name and row.get("fit_cpu_seconds", 0.0) >= _SHORTEST_COST
+        if is_measured and (estimate := methods.get(name).seconds):
             own = estimate(methods.get(name).config(), row["n"], found["inputs"])
             points.append(math.log(row["n"]))
             logs.append(math.log(row["fit_cpu_seconds"] / own))

@@ -1,4 +1,4 @@
-"""Progress of a run: a live bar in a terminal or notebook, else plain lines; only cells that are not ok if quiet."""
+"""Progress of a run: a live bar in a terminal, else plain lines; only cells that are not ok if quiet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ep_bench.types import Record
 
 _PLAIN_INTERVAL = 5.0  # seconds between two plain lines at first
 _PLAIN_FRACTION = 0.02  # of the time so far, from which the interval is longer: the log of a long run stays short
-_BAR = 30  # characters of the bar in a notebook
 _MINIMUM_DONE = 0.15  # fraction of the work that must be done before the time left is estimated
 
 
@@ -50,8 +49,8 @@ class Progress(AbstractContextManager["Progress"]):
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        if not self._quiet and is_interactive(self._stream):
-            self._live = live_bar(self._stream) if self._stream.isatty() else NotebookBar(self._stream)
+        if not self._quiet and self._stream.isatty():
+            self._live = live_bar(self._stream)
             self._live.start()
             self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
         return self
@@ -159,44 +158,10 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def is_interactive(stream: TextIO | None = None) -> bool:
-    """Return whether a stream, by default that of errors, is a terminal, or is shown in a notebook."""
+def is_interactive() -> bool:
+    """Return whether the stream of errors is a terminal, or is shown in a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return (stream or sys.stderr).isatty() or (stream in {None, sys.stderr} and hasattr(shell, "kernel"))
-
-
-class NotebookBar:
-    """A live display in a notebook with the methods of that of a terminal: one output, which is replaced."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.console, self._stream = self, stream
-        self._fields: dict[str, Any] = {"completed": 0.0}
-
-    def start(self) -> None:
-        """Do nothing: the first task makes the output."""
-
-    stop = start
-
-    def add_task(self, description: str, **fields: Any) -> None:
-        """Show the output."""
-        from IPython.display import display
-
-        self._fields |= {"description": description, **fields}
-        self._output = display(self._content(), raw=True, display_id=True)
-
-    def update(self, _: None, **fields: Any) -> None:
-        """Replace the output."""
-        self._fields |= fields
-        self._output.update(self._content(), raw=True)
-
-    def print(self, line: str, **_: bool) -> None:
-        """Print a line below the output."""
-        print(line, file=self._stream)
-
-    def _content(self) -> dict[str, str]:
-        done = round(_BAR * min(1.0, self._fields["completed"] / self._fields["total"]))
-        head = "\u2588" * done + "\u2591" * (_BAR - done)
-        return {"text/plain": "{head} {counts}, {left}\n{description}".format(head=head, **self._fields).rstrip(" ,\n")}
+    return sys.stderr.isatty() or hasattr(shell, "kernel")
 
 
 def live_bar(stream: TextIO) -> Any:

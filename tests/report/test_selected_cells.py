@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.errors import UserError
 from ep_bench.report import build, merge
 from ep_bench.report.context import ReportContext
 
@@ -29,15 +28,6 @@ def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
     assert {row.method for row in whole.ranked} == {"pbp", "gp"}
     build([mine, others], tmp_path / "out", select=[*select, "method=[mg]*"])
     assert "pbp" not in (tmp_path / "out" / "tables" / "ll.md").read_text()
-
-
-def test_rows_are_chosen_among_the_selected_methods(tmp_path: Path, make_study: Callable[..., Path]) -> None:
-    folder, out = make_study(tmp_path / "s", ["pbp", "gp", "vi"]), tmp_path / "out"
-    build([folder], out, select=["method=pbp", "method=gp"], rows=["gp"])
-    table = (out / "tables" / "ll.md").read_text()
-    assert ("gp" in table, "pbp" in table) == (True, False)
-    with pytest.raises(UserError, match="--rows: no cell matches"):
-        build([folder], out, select=["method=pbp", "method=gp"], rows=["vi"])
 
 
 def test_a_selection_keeps_left_out_cells_and_groups_of_its_methods(

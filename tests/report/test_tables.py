@@ -10,7 +10,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from ep_bench.report import build, merge, summary
+from ep_bench.report import merge, summary
 from ep_bench.report import score_table_formats as tables
 from ep_bench.report.scores import BY_NAME
 
@@ -118,11 +118,3 @@ def test_latex_compiles(table, tmp_path):
 )
 def test_numbers_that_need_an_exponent(value, places, text):
     assert tables.number(value, places) == text
-
-
-def test_rows_and_columns_choose_what_the_files_have(tmp_path, make_study):
-    folder = make_study(tmp_path / "s", ["pbp", "gp", "vi"], ["boston", "yacht"], 20)
-    build([folder], rows=["p*", "gp"], columns=["yacht"])
-    found = entries((folder / "report/tables/rmse.md").read_text())
-    assert {name: list(row) for name, row in found.items()} == {name: ["yacht"] for name in ("pbp", "gp")}
-    assert "boston" in (folder / "report/report.html").read_text()

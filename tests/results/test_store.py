@@ -154,10 +154,7 @@ def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"groups": [1]}, r"groups\[0\]: .* dictionary .* found 1"),
-        ({"study": None}, "not the lock file of a study: study: .* found None"),
-        ({"groups": [{**GROUP, "factors": {"dataset": "d"}}]}, r"groups\[0\]\.factors\.dataset: .* found 'd'"),
-        ({"groups": [{**GROUP, "factors": {"tune": {"trials": 3}}}]}, r"factors\.tune\.fraction is missing"),
+        ({"methods": {"a\x1b": {}}}, "control character"),
         ({"format": store.FORMAT + 1}, "newer version"),
     ],
 )

@@ -32,30 +32,12 @@ def lines_of(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[st
     return out.getvalue().splitlines()
 
 
-def test_a_notebook_has_one_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    outputs: list[str] = []
-
-    def display(content: dict[str, str], *, raw: bool, display_id: bool = True) -> Any:
-        outputs.append(content["text/plain"])
-        return SimpleNamespace(update=display)
-
-    shell = SimpleNamespace(kernel=None)
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    with Progress({"a": 1.0, "b": 1.0}, 1) as shown:
-        shown.started(job("a", 3))
-        shown.finished(record("a"))
-        shown.finished(record("b", "failed"))
-    assert outputs[0].startswith("\u2591" * 30 + " 0/2 cells")
-    assert outputs[1].endswith("m on d, split 3")
-    assert outputs[-1].startswith("\u2588" * 30 + " 2/2 cells, 1 not ok, 0 s left")
-    assert capsys.readouterr().err == "failed: m on d, split 1: why\n"
-
-
 def test_progress_is_shown_to_a_person_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert not progress.is_interactive(io.StringIO())
-    assert progress.is_interactive(SimpleNamespace(isatty=lambda: True))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not progress.is_interactive()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None)))
+    assert progress.is_interactive()
 
 
 def test_plain_lines_count_and_name_failures(monkeypatch: pytest.MonkeyPatch) -> None:

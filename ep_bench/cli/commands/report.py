@@ -14,18 +14,13 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo, folders_
 @folders_argument
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
 @select_option
-@click.option(
-    "--rows", multiple=True, metavar="GLOB", help="Methods of the tables in files. Repeatable.  [default: all]"
-)
-@click.option("--columns", multiple=True, metavar="GLOB", help="Data sets of these tables. Repeatable.  [default: all]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
 @click.option("--all-figures", is_flag=True, help="Draw experiments and all panels also in large reports.")
 def report(folders: tuple[Path, ...], out: Path | None, all_figures: bool, **options: Any) -> int:
     """Write report.html, tables and figures.
 
     Several results folders are merged into one report, which is also written as index.html. With --select, the report
-    is that of the matching cells, as if no others were planned, and needs --out. With --rows and --columns, only the
-    score tables in Markdown and LaTeX are those of some methods and data sets, with ranks and marks among these.
+    is that of the matching cells, as if no others were planned, and needs --out.
     """
     from ep_bench.report import build
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ep_bench import data, experiments
+from ep_bench import data, experiments, methods
 from ep_bench.errors import UserError
 from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.results import store
 
-_TYPES = {"conference-paper": "inproceedings", "article": "article", "book": "book"}
+_TYPES = {"conference-paper": "inproceedings", "article": "article"}
 _FIELDS = {"collection-title": "booktitle", "journal": "journal", "volume": "volume", "year": "year"}
 
 
@@ -27,6 +28,8 @@ def entries(folders: Sequence[Path]) -> Iterator[str]:
     for reference in about["references"]:
         if used & {*reference["keywords"]}:
             yield _paper(reference)
+    for name in sorted(used & methods.REGISTRY.keys()):
+        yield from re.findall(r"(?s)@.*?}(?=\n@|$)", inspect.cleandoc(methods.literals(name).get("bibtex", "")))
     for name in sorted(name for name in used - references.keys() if ":" in name):
         if not (name.startswith("ep_bench.") or name.partition(".")[0] in references):
             yield f"% {name}: cite its authors"
@@ -76,7 +79,6 @@ def _paper(reference: Mapping[str, Any]) -> str:
     fields = {"author": names, "title": f"{{{reference['title']}}}"}
     fields |= {field: str(reference[key]) for key, field in _FIELDS.items() if key in reference}
     fields |= {"pages": f"{reference['start']}--{reference['end']}"} if "start" in reference else {}
-    fields |= {"publisher": reference["publisher"]["name"]} if "publisher" in reference else {}
     first = unicodedata.normalize("NFKD", reference["authors"][0]["family-names"]).encode("ascii", "ignore").decode()
     return _entry(_TYPES[reference["type"]], f"{first.lower()}{reference['year']}", fields)
 

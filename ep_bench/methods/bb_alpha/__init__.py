@@ -281,6 +281,7 @@ METHOD = Method(
     version_of=_version,
     title="Black-box alpha",
     paper="Hernandez-Lobato et al. (2016)",
+    style=("EP", "s"),
     density="mixture over weights",
     tasks=("regression",),
     config=Config,

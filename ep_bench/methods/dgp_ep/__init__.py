@@ -385,6 +385,7 @@ METHOD = Method(
     version_of=_version,
     title="Deep Gaussian process by approximate EP",
     paper="Bui et al. (2015)",
+    style=("deep GP", "o"),
     density="Gaussian with matched moments, or mixture over samples",
     tasks=("regression", "classification"),
     config=Config,

@@ -176,6 +176,11 @@ METHOD = Method(
     version=1,
     title="Deep Gaussian process by variational inference",
     paper="Salimbeni and Deisenroth (2017)",
+    style=("deep GP", "s"),
+    bibtex="""
+    @inproceedings{salimbeni2017, author = {Salimbeni, Hugh and Deisenroth, Marc Peter},
+      title = {{Doubly Stochastic Variational Inference for Deep Gaussian Processes}},
+      booktitle = {Advances in Neural Information Processing Systems 30}, year = {2017}}""",
     density="mixture over draws through the layers",
     tasks=("regression",),
     config=Config,

@@ -167,6 +167,13 @@ METHOD = Method(
     version=1,
     title="Deterministic variational inference",
     paper="Wu et al. (2019)",
+    style=("variational", "^"),
+    bibtex="""
+    @inproceedings{wu2019,
+      author = {Wu, Anqi and Nowozin, Sebastian and Meeds, Edward and Turner, Richard E. and Hernández-Lobato, José
+        Miguel and Gaunt, Alexander L.},
+      title = {{Deterministic Variational Inference for Robust Bayesian Neural Networks}},
+      booktitle = {International Conference on Learning Representations}, year = {2019}}""",
     density="Gaussian, or mixture over the noise variance",
     tasks=("regression",),
     config=Config,

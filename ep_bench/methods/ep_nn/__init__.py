@@ -312,6 +312,7 @@ METHOD = Method(
     version=3,
     title="EP for networks with sparsity-promoting priors",
     paper="Jylanki, Nummenmaa and Vehtari (2014)",
+    style=("EP", "D"),
     density="mixture over the noise variance",
     tasks=("regression", "classification"),
     config=Config,

@@ -206,6 +206,10 @@ METHOD = Method(
     version=1,
     title="Gaussian process",
     paper="Rasmussen and Williams (2006)",
+    style=("GP", "o"),
+    bibtex="""
+    @book{rasmussen2006, author = {Rasmussen, Carl Edward and Williams, Christopher K. I.},
+      title = {{Gaussian Processes for Machine Learning}}, year = {2006}, publisher = {MIT Press}}""",
     density="Gaussian",
     tasks=("regression",),
     config=Config,

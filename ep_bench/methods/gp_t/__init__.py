@@ -88,6 +88,7 @@ METHOD = Method(
     version=1,
     title="Gaussian process, Student-t noise",
     paper="Jylanki, Vanhatalo and Vehtari (2011)",
+    style=("GP", "D"),
     density="t integrated over a Gaussian, or mixture over draws",
     tasks=("regression",),
     config=Config,

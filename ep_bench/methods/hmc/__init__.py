@@ -190,6 +190,10 @@ METHOD = Method(
     version=1,
     title="Hamiltonian Monte Carlo",
     paper="Neal (1996), as in Bui et al. (2015)",
+    style=("sampling", "o"),
+    bibtex="""
+    @book{neal1996, author = {Neal, Radford M.}, title = {{Bayesian Learning for Neural Networks}}, year = {1996},
+      publisher = {Springer}}""",
     density="mixture over draws",
     tasks=("regression",),
     config=Config,

@@ -255,6 +255,11 @@ METHOD = Method(
     version=3,
     title="Laplace approximation",
     paper="MacKay (1992)",
+    style=("Laplace", "o"),
+    bibtex="""
+    @article{mackay1992, author = {MacKay, David J. C.},
+      title = {{A Practical Bayesian Framework for Backpropagation Networks}}, journal = {Neural Computation},
+      volume = {4}, year = {1992}, pages = {448--472}}""",
     density="Gaussian of the linearised network, or mixture over weights",
     tasks=("regression",),
     config=Config,

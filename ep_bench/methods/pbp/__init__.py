@@ -230,6 +230,7 @@ METHOD = Method(
     version=1,
     title="Probabilistic backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",
+    style=("EP", "o"),
     density="Gaussian",
     tasks=("regression",),
     config=Config,

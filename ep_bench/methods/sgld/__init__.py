@@ -287,6 +287,12 @@ METHOD = Method(
     version=2,
     title="Stochastic gradient Langevin dynamics",
     paper="Welling and Teh (2011), after Bui et al. (2015)",
+    style=("sampling", "s"),
+    bibtex="""
+    @inproceedings{welling2011, author = {Welling, Max and Teh, Yee Whye},
+      title = {{Bayesian Learning via Stochastic Gradient Langevin Dynamics}},
+      booktitle = {Proceedings of the 28th International Conference on Machine Learning}, year = {2011},
+      pages = {681--688}}""",
     density="mixture over draws",
     tasks=("regression",),
     config=Config,

@@ -336,6 +336,15 @@ METHOD = Method(
     version_of=_version,
     title="Sparse Gaussian process",
     paper="Snelson and Ghahramani (2006); Titsias (2009)",
+    style=("GP", "s"),
+    bibtex="""
+    @inproceedings{snelson2006, author = {Snelson, Edward and Ghahramani, Zoubin},
+      title = {{Sparse Gaussian Processes using Pseudo-inputs}},
+      booktitle = {Advances in Neural Information Processing Systems 18}, year = {2006}, pages = {1257--1264}}
+    @inproceedings{titsias2009, author = {Titsias, Michalis K.},
+      title = {{Variational Learning of Inducing Variables in Sparse Gaussian Processes}},
+      booktitle = {Proceedings of the 12th International Conference on Artificial Intelligence and Statistics},
+      volume = {5}, year = {2009}, pages = {567--574}}""",
     density="Gaussian",
     tasks=("regression",),
     config=Config,

@@ -215,6 +215,11 @@ METHOD = Method(
     version=1,
     title="Tractable approximate Gaussian inference",
     paper="Goulet, Nguyen and Amiri (2021)",
+    style=("EP", "^"),
+    bibtex="""
+    @article{goulet2021, author = {Goulet, James-A. and Nguyen, Luong Ha and Amiri, Saeid},
+      title = {{Tractable Approximate Gaussian Inference for Bayesian Neural Networks}},
+      journal = {Journal of Machine Learning Research}, volume = {22}, year = {2021}}""",
     density="Gaussian",
     tasks=("regression",),
     config=Config,

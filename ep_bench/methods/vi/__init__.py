@@ -259,6 +259,12 @@ METHOD = Method(
     version_of=_version,
     title="Variational inference by reparameterisation",
     paper="Bui et al. (2015), after Kingma and Welling (2014)",
+    style=("variational", "o"),
+    bibtex="""
+    @inproceedings{kingma2014, author = {Kingma, Diederik P. and Welling, Max},
+      title = {{Auto-Encoding Variational Bayes}}, booktitle = {International Conference on Learning
+        Representations},
+      year = {2014}}""",
     density="mixture over weights",
     tasks=("regression",),
     config=Config,

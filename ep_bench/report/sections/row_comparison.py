@@ -90,9 +90,9 @@ def score_means(merged: MergedStudies, reference: str) -> Iterator[tuple[Score, 
             yield score, means
 
 
-def bootstrap(scores: Array, draws: int = DRAWS, seed: int = 0) -> Array:
+def bootstrap(scores: Array, draws: int = DRAWS) -> Array:
     """Return means (draws, M) of scores (M, N) under Dirichlet weights of the N data points, equal for all M."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     blocks = []
     for start in range(0, draws, BLOCK):
         weights = rng.standard_exponential((min(BLOCK, draws - start), scores.shape[1]))

@@ -72,10 +72,10 @@ def _ellipses(ax: Axes, arrays: Arrays, example: int) -> None:
     ax.set_ylabel("second weight")
 
 
-def ellipse(mean: Array, covariance: Array, points: int = 181) -> Array:
-    """Return points (2, points) at one standard deviation from mean (2,), for covariance (2, 2)."""
+def ellipse(mean: Array, covariance: Array) -> Array:
+    """Return points (2, 181) at one standard deviation from mean (2,), for covariance (2, 2)."""
     values, vectors = np.linalg.eigh(covariance)
-    turn = np.linspace(0.0, 2.0 * math.pi, points)
+    turn = np.linspace(0.0, 2.0 * math.pi, 181)
     circle = np.stack([np.cos(turn), np.sin(turn)])
     return np.asarray(mean[:, None] + vectors @ (np.sqrt(values)[:, None] * circle))
 
