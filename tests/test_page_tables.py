@@ -6,8 +6,12 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from tests.report.synthetic import make_study
+from tests.report.test_budgets import ENTRIES, changed
 
 DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.slow
@@ -36,3 +40,21 @@ def test_a_planted_number_is_found(generator: ModuleType) -> None:
     planted = text.replace("| boston | 455 | -2", "| boston | 455 | -3", 1)
     assert planted != text
     assert generator.with_tables(planted) == text
+
+
+def test_tables_of_the_league_need_its_results_only(generator: ModuleType, tmp_path: Path) -> None:
+    league = importlib.import_module("page_tables.league")
+    assert league.ranks("ll", tmp_path / "absent") == league.ABSENT
+    entries = {name.replace("Forest", "CatBoost"): entry for name, entry in ENTRIES.items()}
+
+    def renamed(row: dict[str, Any]) -> dict[str, Any]:
+        return changed(row | {"method": row["method"].replace("CatBoost", "Forest")}) | {"method": row["method"]}
+
+    lock = {"methods": entries, "ranks": [{"name": "all", "methods": ["PBP", "BP"], "pairs": [["PBP", "BP"]]}]}
+    folder = make_study(tmp_path / "league", list(entries), ("boston", "yacht"), 3, change=renamed, lock=lock)
+    assert league.ranks("ll", folder)[2].startswith("| PBP | 1.0 ")
+    assert len(league.ranks("crps", folder)) == 2 + 3
+    assert league.orders(folder)[2].startswith("| PBP above BP | log-likelihood | ")
+    first, second = league.within(folder)[2:4]
+    assert first == "| 1 s | log-likelihood | PBP | BP | – | – |"
+    assert second.startswith("| 1 s | CRPS | PBP | BP | CatBoost | +0.")

@@ -10,11 +10,23 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import choices, costs, findings, jylanki, leaderboard, method_scores, settings, shifts, verdicts
+from . import (
+    choices,
+    costs,
+    findings,
+    jylanki,
+    leaderboard,
+    league,
+    method_scores,
+    posteriors,
+    settings,
+    shifts,
+    verdicts,
+)
 from .stored import DOCS, ROOT
 
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n)\n*(?:\|.*\n)*\n*")
-TOPICS = (choices, costs, findings, jylanki, leaderboard, method_scores, settings, shifts, verdicts)
+TOPICS = (choices, costs, findings, jylanki, leaderboard, league, method_scores, posteriors, settings, shifts, verdicts)
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 
 

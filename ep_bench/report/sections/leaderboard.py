@@ -121,21 +121,24 @@ def average_ranks(means: Array, score: Score) -> Array:
     return np.asarray(block_ranks(means, higher_is_better=score.better == "higher").mean(axis=0))
 
 
-def leaderboard(merged: MergedStudies, table: ScoreTable, sets: Sequence[str] = ()) -> Leaderboard:
-    """Return the leaderboard of one score; ``sets`` restricts it to some data sets."""
+def leaderboard(
+    merged: MergedStudies, table: ScoreTable, methods: Sequence[str] = (), sets: Sequence[str] = ()
+) -> Leaderboard:
+    """Return the leaderboard of one score; ``methods`` and ``sets`` restrict it to some methods and data sets."""
     rows = [i for i, name in enumerate(table.datasets) if not sets or name in sets]
+    columns = [j for j, name in enumerate(table.methods) if not methods or name in methods]
     candidates = table.ranked_rows(rows)
-    subset = significance.largest_complete_subset(table.complete[candidates])
+    subset = significance.largest_complete_subset(table.complete[np.ix_(candidates, columns)])
     places = [candidates[i] for i in subset.datasets]  # of the ranked data sets in the table
     datasets = tuple(table.datasets[i] for i in places)
-    ranked = [table.methods[j] for j in subset.methods]
+    ranked = [table.methods[columns[j]] for j in subset.methods]
     cells = summary.pivot(merged, table.score)
     scores = [cells.loc[name, ranked].to_numpy(dtype=float) for name in datasets]
     means = np.array([block.mean(axis=0) for block in scores]).reshape(len(datasets), len(ranked))
     numbers = _ranks(scores, means, table.score, [table.tests[i] for i in places])
     bounded = [name not in table.unbounded for name in datasets]
     numbers |= {"loss": _losses(means[bounded], table.score), "seconds": _seconds(merged, datasets, ranked)}
-    found = [_row(table, j, (ranked, numbers), rows) for j in range(len(table.methods))]
+    found = [_row(table, j, (ranked, numbers), rows) for j in columns]
     found.sort(key=_place)
     order = [ranked.index(row.method) for row in found if row.is_ranked]
     splits, chosen = tuple(len(block) for block in scores), tuple(table.datasets[i] for i in rows)

@@ -1,0 +1,102 @@
+"""Tables of the league: methods at equal budgets of a search, and Bayesian methods against boosted trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from ep_bench.plotting.page import Item, Table
+from ep_bench.report.context import ReportContext
+from ep_bench.report.merge import merge_studies
+from ep_bench.report.sections import budgets
+from ep_bench.report.sections.budgets import BudgetRanks, Gain
+from ep_bench.results import store
+
+from .forms import NONE, table
+from .stored import RESULTS
+
+FOLDER = RESULTS / "league"
+ABSENT = table(["Results"], [["not computed yet: `ep-bench run configs/league.yaml`"]])
+LIMITS = (1, 10, 60, 300)  # CPU seconds of search and fit
+TREES = ("NGBoost", "CatBoost", "LightGBM", "XGBoost", "Quantile forest", "Extra trees")
+OPTIMISED = ("BP", "MVE", "Ensemble")
+TITLES = {"ll": "log-likelihood", "crps": "CRPS"}
+
+
+@cache
+def _report(folder: Path) -> ReportContext | None:
+    """Return the league as a report has it, None without results."""
+    is_there = (folder / store.RESULTS).is_file()
+    return ReportContext(merge_studies([store.read_intact(folder)])) if is_there else None
+
+
+def ranks(score: str, folder: Path = FOLDER) -> list[str]:
+    """Return average ranks at each budget by one score."""
+    return _first(folder, lambda report: (budgets.rank_table(one) for one in _ranked(report) if one.score == score))
+
+
+def gains(folder: Path = FOLDER) -> list[str]:
+    """Return what the searches gain."""
+    families = budgets.found_families
+    return _first(folder, lambda report: [budgets.gain_table(report.merged, families(report.entries))])
+
+
+def orders(folder: Path = FOLDER) -> list[str]:
+    """Return orders that papers state, tested at each budget."""
+    return _first(folder, lambda report: budgets.order_tables(report, budgets.found_families(report.entries)))
+
+
+def recalibrated(folder: Path = FOLDER) -> list[str]:
+    """Return what recalibration gains, and the ranks before and after it."""
+    return _first(folder, lambda report: budgets.recalibration_tables(report.merged, report.entries))
+
+
+def within(folder: Path = FOLDER) -> list[str]:
+    """Return the best entries of three groups within limits of CPU time, and the difference of two of them."""
+    report = _report(folder)
+    if report is None or not (ranked := _ranked(report)):
+        return ABSENT
+    body = [_within(report, one, limit) for limit in LIMITS for one in ranked]
+    return table(["CPU limit", "Score", "Best Bayesian", "Best other network", "Best trees", "Bayesian − trees"], body)
+
+
+def _within(report: ReportContext, ranked: BudgetRanks, limit: int) -> list[str]:
+    bayesian = ranked.families.keys() - {*TREES, *OPTIMISED}
+    best = [ranked.best_within(limit, names) for names in (bayesian, OPTIMISED, TREES)]
+    found = budgets.gain(report.merged, best[0], best[2], ranked.score) if best[0] and best[2] else None
+    return [f"{limit} s", TITLES[ranked.score], *(label or NONE for label in best), _difference(found)]
+
+
+def _difference(found: Gain | None) -> str:
+    if found is None:
+        return NONE
+    return f"{found.difference:+.2f} (p = {found.p:.2g}, {found.better} + and {found.worse} − of {found.sets})"
+
+
+def _ranked(report: ReportContext) -> list[BudgetRanks]:
+    return budgets.ranks_by_score(report)
+
+
+def _first(folder: Path, make: Callable[[ReportContext], Sequence[Table] | Iterator[Table]]) -> list[str]:
+    """Return the lines of the first table that is made from the results; without any, a table that says so."""
+    report = _report(folder)
+    found = next(iter(make(report)), None) if report else None
+    return ABSENT if found is None else table(list(found.head), [list(map(_text, row)) for row in found.rows])
+
+
+def _text(value: str | Item) -> str:
+    """Return the text of an item, with the smaller one in parentheses."""
+    if isinstance(value, str):
+        return value or NONE
+    return value["text"] + (f" ({value['small']})" if value.get("small") else "")
+
+
+TABLES: Mapping[str, Callable[[], list[str]]] = {
+    "league-ranks-ll": lambda: ranks("ll"),
+    "league-ranks-crps": lambda: ranks("crps"),
+    "league-gains": gains,
+    "league-orders": orders,
+    "league-recalibrated": recalibrated,
+    "league-within": within,
+}

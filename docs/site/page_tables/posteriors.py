@@ -1,0 +1,64 @@
+"""Tables of reference posteriors and of the distances of approximations from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from ep_bench.experiments import SUMMARY
+from ep_bench.experiments.figures import read
+from ep_bench.experiments.posteriors.fidelity import figure
+
+from .forms import NONE, table
+from .stored import FIVE, RESULTS, stored_study
+
+STUDY = "fidelity"
+SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ratio of standard deviations", "W1": "W1",
+         "W2": "W2", "KL": "KL", "LL": "LL", "CPU s": "CPU s"}  # fmt: skip
+
+
+def references() -> list[str]:
+    """Return convergence and cost of the reference posteriors, by network and data set."""
+    rows = pd.concat([pd.read_csv(RESULTS / f"reference-{name}" / SUMMARY) for name in FIVE])
+    body = []
+    for (network, dataset), part in rows.groupby(["network", "dataset"], sort=False):
+        first = part.iloc[0]
+        body.append([
+            str(network), str(dataset), f"{first['noise_variance']:g}", f"{first['prior_variance']:g}", str(len(part)),
+            f"{part['r_hat'].max():.3f}", f"{part['ess_bulk'].min():,.0f}", f"{part['floor'].mean():.2f}",
+            f"{part['cpu_seconds'].sum():,.0f}",
+        ])  # fmt: skip
+    head = ["Network", "Data set", "Noise variance", "Prior variance", "Splits", "Largest R-hat", "Smallest ESS",
+            "Floor of W2", "CPU s"]  # fmt: skip
+    return table(head, sorted(body, key=lambda row: (row[0] != "relu", FIVE.index(row[1]))))
+
+
+def distances(network: str) -> list[str]:
+    """Return the mean distances of the methods from the posterior of a network, the nearest first."""
+    networks = {row["network"]: None for row in read(stored_study(STUDY)).summary}
+    found = dict(zip(sorted(networks), figure.tables(read(stored_study(STUDY))), strict=True))[network]
+    places = [list(found.head).index(name) for name in SHOWN]
+    return table(list(SHOWN.values()), [[_text(row[place]) for place in places] for row in found.rows])
+
+
+def claims() -> list[str]:
+    """Return the claims on distances with what was found."""
+    verdicts = {None: "not decided", True: "holds", False: "does not hold"}
+    body = [[claim.text, claim.found, verdicts[claim.holds]] for claim in figure.claims(read(stored_study(STUDY)))]
+    return table(["Claim", "Found", "Verdict"], body)
+
+
+def _text(entry: Any) -> str:
+    text = entry if isinstance(entry, str) else entry["text"]
+    return text.replace("*", " *") if text else NONE
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "reference-posteriors": references,
+    "fidelity-relu": partial(distances, "relu"),
+    "fidelity-probit": partial(distances, "probit"),
+    "fidelity-claims": claims,
+}
