@@ -286,9 +286,6 @@ class Method:
         Raised whenever the method's results change; part of a cell's hash.
     title, paper : str
         Shown by ``ep-bench methods list`` and the report.
-    style : tuple of str
-        Family of the method, which has a colour in figures, and its marker among the methods of the family. A literal,
-        as ``bibtex``: reports read both from the source (``methods.literals``).
     tasks : tuple of str
         The tasks that the method supports, the default first.
     config : type
@@ -322,6 +319,10 @@ class Method:
         How ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not amplify
         rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one hidden
         layer), ``optimised`` or ``sampled``.
+    style : tuple of str or None
+        Family of the method, which has a colour in figures, and its marker among the methods of the family. Every
+        method of the registry has it. A literal, as ``bibtex``: reports read both from the source
+        (``methods.literals``).
     bibtex : str
         Entries of its papers, for ``ep-bench cite``; papers that it shares with others are in CITATION.cff.
     density : str
@@ -334,7 +335,6 @@ class Method:
     version: int
     title: str
     paper: str
-    style: tuple[Family, Marker]
     tasks: tuple[Task, ...]
     config: type
     fit: Callable[..., tuple[Any, dict[str, list[float]]]]
@@ -348,6 +348,7 @@ class Method:
     validated: Callable[[Any], str] | None = None
     version_of: Callable[[Any], int] | None = None
     equality: Equality = "optimised"
+    style: tuple[Family, Marker] | None = None
     bibtex: str = ""
     density: str = ""
     accepts_missing: bool = False
