@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.experiments.figures import read
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.results.store import read_intact
@@ -41,3 +42,12 @@ def test_no_committed_result_is_stale(folder: Path) -> None:
     current = {planned.job.cell.key for planned in cells}
     old = [row for row in read_intact(folder).rows if row["cell"] not in current]
     assert not Counter((row["method"], row["dataset"]) for row in old)
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder.name.startswith("fidelity")])
+def test_distances_are_from_the_committed_references(folder: Path) -> None:
+    rows = read(read_intact(folder)).summary
+    assert rows
+    for dataset in {row["dataset"] for row in rows}:
+        reference = read_intact(RESULTS / f"reference-{dataset}").lock["cell"][:12]
+        assert {row["reference"] for row in rows if row["dataset"] == dataset} == {reference}

@@ -12,7 +12,7 @@ from ep_bench.errors import UserError
 from ep_bench.experiments import figures, problems
 from ep_bench.experiments.posteriors.bands import compute as bands
 from ep_bench.experiments.posteriors.fidelity import pairs
-from ep_bench.experiments.posteriors.fidelity.compute import Approximation
+from ep_bench.experiments.posteriors.fidelity.compute import Approximation, Config, combine
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.results import store
 from tests.experiments.support import run_experiment
@@ -66,6 +66,14 @@ def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:
     assert {row["method"] for row in rows} == {"PBP", "LA, full", "dropout", pairs.FLOOR}
     assert all(float(row["wasserstein_2"]) > 0.0 for row in rows)
     assert figures.section(store.read_study(results / "reference-cubic")).pictures
+
+
+def test_parts_of_an_earlier_reference_are_refused(results: Path) -> None:
+    config = Config(datasets=("cubic",), methods=(Approximation(use="pbp", label="PBP"),), results=str(results))
+    with pytest.raises(
+        UserError, match=r"PBP on cubic, split 0: compared with an earlier reference .*cells.*run again"
+    ):
+        combine(config, 0, [{"reference": "0" * 12}])
 
 
 def test_known_variances_have_the_names_of_each_method() -> None:

@@ -36,20 +36,9 @@ def ranks(score: str, folder: Path = FOLDER) -> list[str]:
     return _first(folder, lambda report: (budgets.rank_table(one) for one in _ranked(report) if one.score == score))
 
 
-def gains(folder: Path = FOLDER) -> list[str]:
-    """Return what the searches gain."""
-    families = budgets.found_families
-    return _first(folder, lambda report: [budgets.gain_table(report.merged, families(report.entries))])
-
-
 def orders(folder: Path = FOLDER) -> list[str]:
     """Return orders that papers state, tested at each budget."""
     return _first(folder, lambda report: budgets.order_tables(report, budgets.found_families(report.entries)))
-
-
-def recalibrated(folder: Path = FOLDER) -> list[str]:
-    """Return what recalibration gains, and the ranks before and after it."""
-    return _first(folder, lambda report: budgets.recalibration_tables(report.merged, report.entries))
 
 
 def within(folder: Path = FOLDER) -> list[str]:
@@ -95,8 +84,6 @@ def _text(value: str | Item) -> str:
 TABLES: Mapping[str, Callable[[], list[str]]] = {
     "league-ranks-ll": lambda: ranks("ll"),
     "league-ranks-crps": lambda: ranks("crps"),
-    "league-gains": gains,
     "league-orders": orders,
-    "league-recalibrated": recalibrated,
     "league-within": within,
 }

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field, NonNegativeInt
 
 from ep_bench import data, methods
-from ep_bench.errors import Failure
+from ep_bench.errors import Failure, UserError
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments.dataset_entries import RegressionSets
 from ep_bench.experiments.method_entries import NOISE, ExperimentMethod, Options
@@ -133,10 +133,13 @@ def combine(
     for dataset in config.datasets:
         for split in config.splits:
             found = {entry: next(results) for entry in config.methods}
+            floors = {name: _floor(dataset, split, name, config.results)
+                      for name in sorted({entry.network for entry in config.methods})}  # fmt: skip
+            for entry, value in found.items():
+                _refuse_other(value, floors[entry.network], f"{entry.label or entry.use} on {dataset}, split {split}")
             pairs = [((entry.network, entry.label or entry.use, entry.knows_variances), value)
                      for entry, value in found.items()]  # fmt: skip
-            pairs += [((network, FLOOR, True), _floor(dataset, split, network, config.results))
-                      for network in sorted({entry.network for entry in config.methods})]  # fmt: skip
+            pairs += [((network, FLOOR, True), value) for network, value in floors.items()]
             for (network, label, same), value in pairs:
                 rows.append(_row(network, dataset, split, label, value, same=same))
                 by_input.append([value.get(name, []) for name in distances.NAMES])
@@ -159,6 +162,15 @@ def _floor(dataset: str, split: int, network: str, results: str) -> dict[str, An
     reference = load_reference(dataset, split, network, results)
     found = floor(reference.draws, reference.noise_deviation**2, distances.nearest(split_data(dataset, split).inputs))
     return {**{name: values.tolist() for name, values in found.items()}, **_about(reference)}
+
+
+def _refuse_other(value: Mapping[str, Any], floor: Mapping[str, Any], where: str) -> None:
+    """Raise UserError if a part was compared with another reference than the present one."""
+    if value.get("reference", floor["reference"]) != floor["reference"]:
+        message = (
+            "compared with an earlier reference posterior; remove the folder `cells` of these results and run again"
+        )
+        raise UserError(message, where=where)
 
 
 def _about(reference: ReferencePosterior) -> dict[str, Any]:
