@@ -36,7 +36,15 @@ class Origin(NamedTuple):
 
 def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
     """Write ``study.lock.json`` in a form that version control can compare, unless it already has this content."""
-    write_if_changed(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
+    write_if_changed(folder / LOCK, json.dumps(_sorted({"format": FORMAT, **lock}), indent=1) + "\n")
+
+
+def _sorted(value: Any, key: str = "") -> Any:
+    """Return a value with sorted mappings, but the search spaces of a study: trials depend on the order of the options."""
+    if isinstance(value, Mapping):
+        names = value if key == "space" else sorted(value)
+        return {name: _sorted(value[name], name) for name in names}
+    return [_sorted(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def read_lock(folder: Path) -> dict[str, Any] | None:

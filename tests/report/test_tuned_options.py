@@ -57,11 +57,11 @@ def test_the_chosen_options_by_data_set(folder):
     lines, rows = what_was_run.collect(merge.merge([folder]))
     assert rows == [
         ["ridge", "boston", "C", "0.01 to 1000, log", "10 (1 to 100)", "3"],
-        ["ridge", "boston", "depth", "1 to 9", "4", "3"],
         ["ridge", "boston", "kernel", "rbf, linear", "rbf × 2, linear × 1", "3"],
+        ["ridge", "boston", "depth", "1 to 9", "4", "3"],
         ["ridge", "yacht", "C", "0.01 to 1000, log", "5.5 (1 to 10)", "2"],
-        ["ridge", "yacht", "depth", "1 to 9", "4", "2"],
         ["ridge", "yacht", "kernel", "rbf, linear", "rbf × 1, linear × 1", "2"],
+        ["ridge", "yacht", "depth", "1 to 9", "4", "2"],
     ]
     assert lines == [
         "ridge on boston: 3 of 9 trials failed, most often: LinAlgError: singular",

@@ -92,6 +92,14 @@ def test_intact_cells_are_equal_and_nothing_is_written(folder: Path, jobs: int) 
     assert files(folder.parent) == before
 
 
+def test_a_search_draws_its_options_in_the_order_of_the_study(tmp_path: Path) -> None:
+    space = "{hidden: {choice: [[2], [3], [4], [5]]}, epochs: {int: [1, 9]}}"
+    tuned = STUDY.replace("epochs: 2}", f"epochs: 2, tune: {{trials: 4, space: {space}}}}}")
+    (tmp_path / "s.yaml").write_text(tuned)
+    assert ep_bench("run", tmp_path / "s.yaml", "--results", tmp_path, "--quiet").returncode == 0
+    assert verify([store.read_intact(tmp_path / "s")], ALL)[0].different == 0
+
+
 def test_a_changed_stored_value_with_a_new_checksum_is_found(folder: Path) -> None:
     def change(row: dict[str, Any]) -> None:
         if (row["method"], row["split"]) == ("PBP", 1):
