@@ -112,14 +112,13 @@ def plan_of_experiment(study: Study, folder: Path) -> ExperimentPlan:
     with relative_to(study.path.parent):
         is_computed = setup.is_computed(folder)
         calls, estimates = (setup.experiment.optional(name) for name in ("calls", "estimates"))
-        count = len(calls(setup.config, setup.seed)) if calls else 1
-        seconds: Sequence[float | None] = estimates(setup.config) if estimates else [None] * count
-        factors = {**setup.factors, "method_versions": setup.newest_versions()}
+        parts = [_factors(setup, call) for call in (calls(setup.config, setup.seed) if calls else [None])]
+        seconds: Sequence[float | None] = estimates(setup.config) if estimates else [None] * len(parts)
     finished, stamps = store.FinishedRows(), store.stamps(folder)
     jobs = {}
-    for place in range(count):
-        key = store.factor_hash({**factors, "part": place})
-        cell = Cell(setup.name, PARTS, place, setup.seed, {**factors, "part": place}, key)
+    for place, factors in enumerate(parts):
+        key = store.factor_hash(factors)
+        cell = Cell(setup.name, PARTS, place, setup.seed, factors, key)
         limits = study.limits
         jobs[key] = PartJob(
             cell, study.name, setup.name, study.options, setup.seed, str(study.path.parent.resolve()),
@@ -130,6 +129,20 @@ def plan_of_experiment(study: Study, folder: Path) -> ExperimentPlan:
             finished.add(record)
     cells = [_planned(job, finished.rows.get(key), is_computed) for key, job in jobs.items()]
     return ExperimentPlan(study, folder, cells, stamps, finished, setup=setup, is_computed=is_computed)
+
+
+def _factors(setup: ExperimentSetup, call: Sequence[Any] | None) -> dict[str, Any]:
+    """Return what determines a part: the arguments of its call and the versions of the methods that these name.
+
+    Parts that a study had before it got more data sets, splits or methods are therefore not computed again.
+    """
+    versions = setup.newest_versions()
+    if call is None:
+        return {**setup.factors, "method_versions": versions}
+    text = json.dumps(call).replace("\\", "")  # entries are JSON inside JSON
+    named = {name: version for name, version in versions.items() if f'"{name}"' in text}
+    factors = {"experiment": setup.name, "version": setup.experiment.version, "seed": setup.seed, "call": list(call)}
+    return {**factors, "method_versions": named or versions}
 
 
 def _planned(job: PartJob, row: Mapping[str, Any] | None, is_computed: bool) -> PlannedCell:

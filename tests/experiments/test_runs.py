@@ -103,6 +103,16 @@ def test_an_interrupted_run_continues_with_the_stored_parts(
 
 
 @pytest.mark.usefixtures("in_process")
+def test_a_study_with_more_methods_computes_the_parts_of_these_only(write: Callable[..., Path]) -> None:
+    assert run(write("Quick")).returncode == 0
+    more = run(study := write("Quick", "Fails"))
+    assert "s: 3 parts run; 3 ok, 3 failed" in more.stdout
+    assert fits(study) == 6 + 3
+    (study.parent / "own.py").write_text(OWN + "\n")  # another version of both methods
+    assert "s: 6 parts run" in run(study).stdout
+
+
+@pytest.mark.usefixtures("in_process")
 def test_selected_parts_are_run_and_the_results_are_those_of_all(write: Callable[..., Path]) -> None:
     study = write("Quick")
     some = run(study, "--select", "split=[02]")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import (
+    breadth,
     choices,
     costs,
     findings,
@@ -26,7 +27,20 @@ from . import (
 from .stored import DOCS, ROOT
 
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n)\n*(?:\|.*\n)*\n*")
-TOPICS = (choices, costs, findings, jylanki, leaderboard, league, method_scores, posteriors, settings, shifts, verdicts)
+TOPICS = (
+    breadth,
+    choices,
+    costs,
+    findings,
+    jylanki,
+    leaderboard,
+    league,
+    method_scores,
+    posteriors,
+    settings,
+    shifts,
+    verdicts,
+)
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 
 

@@ -25,6 +25,7 @@ RESULTS = ROOT / "results"
 FIGURES = DOCS / "figures"
 # Settings that differ from those of the printed numbers, and copies. They do not count in comparisons.
 OMITTED = (
+    "breadth",
     "league",
     "small-n",
     "gap-public",
