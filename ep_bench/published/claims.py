@@ -133,11 +133,15 @@ class FractionConverged(_Claim):
 
 
 class Measured(_Statement):
-    """Numbers of an experiment, by the names of its ``figure.measures``, are in intervals; a null end is open."""
+    """Numbers of an experiment, by the names of its ``figure.measures``, are in intervals; a null end is open.
+
+    If they are ``readings`` of the same words, they decide only together.
+    """
 
     statistic: Literal["measure"]
     study: Name
     measures: dict[Name, Interval] = Field(min_length=1)
+    readings: bool = False
 
     def finding(self, values: Mapping[str, float]) -> Finding:
         """Return the verdict for the numbers of the experiment by name; a missing one decides nothing."""
@@ -152,6 +156,8 @@ class Measured(_Statement):
             (-math.inf if low is None else low) <= value <= (math.inf if high is None else high)
             for value, low, high in found.values() if not math.isnan(value)
         ]  # fmt: skip
+        if self.readings and any(inside) and not all(inside):
+            return Finding(words, OPEN)
         verdict = HOLDS if all(inside) else FAILS
         unknown = len(found) - len(inside)
         return Finding(words, OPEN if unknown and verdict == HOLDS else verdict)

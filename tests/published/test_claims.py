@@ -77,6 +77,13 @@ def test_one_number_outside_its_interval_refutes_a_claim_of_several():
     assert claim.finding({"a": math.nan, "b": 2.0}).verdict == FAILS
 
 
+def test_readings_of_the_same_words_decide_only_together():
+    about = {"source": "s", "place": "p", "claim": "c", "statistic": "measure", "study": "x", "readings": True}
+    claim = Measured(**about, measures={"a": [100, None], "b": [100, None]})
+    for values, verdict in (((120.0, 240.0), HOLDS), ((12.0, 240.0), OPEN), ((12.0, 24.0), FAILS)):
+        assert claim.finding(dict(zip("ab", values, strict=True))).verdict == verdict
+
+
 def test_every_measure_of_a_claim_is_a_number_of_its_experiment():
     for claim in load_claims():
         if isinstance(claim, Measured):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ep_bench.experiments import SUMMARY
@@ -16,6 +17,7 @@ from .forms import NONE, table
 from .stored import FIVE, RESULTS, stored_study
 
 STUDY = "fidelity"
+ANNEALED = ("AIS", "AIS, back")
 SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ratio of standard deviations", "W1": "W1",
          "W2": "W2", "KL": "KL", "LL": "LL", "CPU s": "CPU s"}  # fmt: skip
 
@@ -51,6 +53,21 @@ def claims() -> list[str]:
     return table(["Claim", "Found", "Verdict"], body)
 
 
+def evidence() -> list[str]:
+    """Return the log evidence by annealing in both directions, and the differences of the estimates from the first."""
+    rows = pd.read_csv(RESULTS / "evidence" / SUMMARY)
+    names = list(rows["dataset"].unique())
+    body = []
+    for network, part in rows.groupby("network", sort=False):
+        by_method = part.pivot_table("log_evidence", "method", "dataset", sort=False)[names]
+        ends = np.sort(by_method.loc[list(ANNEALED)].to_numpy(), axis=0).T
+        body.append([str(network), "annealed importance sampling", *(f"{low:.1f} to {high:.1f}" for low, high in ends)])
+        others = by_method.drop(index=list(ANNEALED)) - by_method.loc[ANNEALED[0]]
+        body += [[str(network), str(method), *(f"{value:+.0f}" for value in values)]
+                 for method, values in zip(others.index, others.to_numpy(), strict=True)]  # fmt: skip
+    return table(["Network", "Estimate", *names], body)
+
+
 def _text(entry: Any) -> str:
     text = entry if isinstance(entry, str) else entry["text"]
     return text.replace("*", " *") if text else NONE
@@ -61,4 +78,5 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "fidelity-relu": partial(distances, "relu"),
     "fidelity-probit": partial(distances, "probit"),
     "fidelity-claims": claims,
+    "log-evidence": evidence,
 }

@@ -44,7 +44,7 @@ OMITTED = (
     "recalibration",
     "suite",
 )
-# Studies on the standard splits of the regression sets.
+# Studies on the standard splits of the regression sets, and those of the five small sets only.
 BOARD = (
     "bnn-optimisation",
     "pbp-layers",
@@ -56,6 +56,7 @@ BOARD = (
     "dgp-cosine",
     "controls",
 )
+SMALL = ("kernels", "choices", "settings", "closed-form", "last-layer")
 FIVE = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("power", "kin8nm", "naval", "protein")
 
@@ -87,8 +88,8 @@ def merged(*folders: str) -> MergedStudies:
 
 
 def board() -> MergedStudies:
-    """Return the cells of ``BOARD`` and of submitted results."""
-    return merged(*BOARD, *(folder.name for folder in submitted_folders()))
+    """Return the cells of ``BOARD``, ``SMALL`` and of submitted results."""
+    return merged(*BOARD, *SMALL, *(folder.name for folder in submitted_folders()))
 
 
 def all_results() -> MergedStudies:

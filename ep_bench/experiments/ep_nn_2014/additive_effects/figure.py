@@ -148,7 +148,8 @@ def measures(results: ExperimentResults) -> dict[str, float]:
     weights, std = (np.asarray(results.arrays[name]) for name in ("weights", "weights_std"))
     clear = np.abs(weights) > QUANTILE * std
     return {
-        "range of the effect of input 1, Gaussian priors": ranges[fixed],
+        "range of the effect of input 1 relative to the smallest other, Gaussian priors": ranges[fixed]
+        / min(by_method(results.summary, "range", input=j)[fixed] for j in inputs[1:]),
         "range of the effect of input 1, ARD relative to Gaussian priors": ranges[ard] / ranges[fixed],
         "error of effects, ARD relative to Gaussian priors": float(errors[0] / errors[1]),
         "standard deviation of f, ARD relative to Gaussian priors": widths[ard] / widths[fixed],

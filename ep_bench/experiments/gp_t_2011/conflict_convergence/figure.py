@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ep_bench.experiments.gp_t_2011 import PAPER
+from ep_bench.experiments.gp_t_2011.conflict_convergence.compute import INNER_STEPS
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
@@ -21,7 +22,7 @@ ORANGE = "#D55E00"
 ABOVE, BELOW = 4.0, 2.0  # nats above and below the final values of the schemes that are shown
 COLUMNS = 3
 FRACTIONAL = "parallel, δ = 1, η = 0.5"  # label
-LATE, EARLY = 20, 4  # sweeps before those whose oscillation counts; index of the fifth sweep
+LATE, EARLY = 20, 1  # sweeps before those whose oscillation counts; index of the second sweep
 NEAR = 0.01  # mismatch up to which rounds are counted, and above which an order of the sites counts as a failure
 
 
@@ -116,15 +117,14 @@ def measures(results: ExperimentResults) -> dict[str, float]:
     )  # fmt: skip
     swings = [float(np.nanstd(evidences[name][LATE:])) for name in ("parallel, δ = 0.5", "sequential, δ = 0.5")]
     improper = np.flatnonzero(~np.isfinite(parallel))
+    level, final = precisions["sequential, δ = 0.8"][EARLY], precisions["double loop, Newton"][-1]
+    rounds = _rounds_to(precisions["double loop"], level, final)
     failed = (np.asarray(arrays["order_mismatch"]) >= NEAR).sum(axis=1)
     return last | undefined | {
         "oscillation of the evidence, parallel relative to sequential, δ = 0.5": swings[0] / swings[1],
         "oscillation of the evidence, double loop": float(np.nanstd(evidences["double loop"][LATE:])),
-        "rounds of the double loop to the precisions that sequential EP, δ = 0.8, has after 5 sweeps": _rounds_to(
-            precisions["double loop"],
-            precisions["sequential, δ = 0.8"][EARLY],
-            precisions["double loop, Newton"][-1],
-        ),
+        "rounds of the double loop to the precisions that sequential EP, δ = 0.8, has after 2 sweeps": rounds,
+        "inner steps of these rounds, 20 each at most": rounds * INNER_STEPS,
         "first parallel sweep with an improper cavity": float(improper[0] + 1) if len(improper) else math.nan,
         "rounds to a mismatch of 0.01, started by parallel sweeps relative to not": (
             _rounds(mismatches[started]) / _rounds(double)

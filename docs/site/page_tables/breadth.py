@@ -1,0 +1,69 @@
+"""Tables of the study of many data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import many_sets, rank_groups
+from ep_bench.report.sections.many_sets import Order
+from ep_bench.report.summary import Ranking, ScoreTable
+
+from .forms import NAMES, NONE, table
+from .stored import FIVE, LARGE, merged
+
+NINE = (*FIVE, *LARGE)
+SCORES = ("ll", "rmse")
+Lines = list[str]
+
+
+@cache
+def _report() -> ReportContext:
+    return ReportContext(merged("breadth"))
+
+
+def _table(score: str) -> ScoreTable:
+    return next(one.table for one in _report().scores if one.score.name == score)
+
+
+def decided() -> Lines:
+    """Return how many pairs of the methods of the papers tests decide on nine data sets and on all."""
+    (group,) = rank_groups.collect(_report().merged)
+    body = []
+    for one in group.ranks:
+        found = _table(one.ours.score.name)
+        ranking, means = many_sets.bounded(one.ours, found), many_sets.set_means(found)
+        pairs = many_sets.all_pairs(ranking)
+        body.append([
+            NAMES[found.score.name], str(len(pairs)), *map(_nemenyi, (many_sets.restricted(ranking, NINE), ranking)),
+            *(_wilcoxon(many_sets.orders(part, pairs)) for part in (means[means.index.isin(NINE)], means)),
+        ])  # fmt: skip
+    tests = ["Nemenyi, sets of the papers", "Nemenyi, all", "Each pair, sets of the papers", "Each pair, all"]
+    return table(["Score", "Pairs", *tests], body)
+
+
+def _nemenyi(ranking: Ranking) -> str:
+    return f"{many_sets.decided(ranking, ranking.n)[0]:.0f} (N = {ranking.n})"
+
+
+def _wilcoxon(found: Sequence[Order]) -> str:
+    sizes = [len(one.differences) for one in found]
+    return f"{sum(one.verdict != 'open' for one in found)} (N = {min(sizes)} to {max(sizes)})"
+
+
+def stated_orders() -> Lines:
+    """Return what nine data sets and all decide about the orders that papers state."""
+    pairs = many_sets.pairs_of(_report())
+    columns = []
+    for means in (many_sets.set_means(_table(score)) for score in SCORES):
+        columns += [many_sets.orders(part, pairs) for part in (means[means.index.isin(NINE)], means)]
+    body = [[f"{row[0].first} above {row[0].second}", *map(_verdict, row)] for row in zip(*columns, strict=True)]
+    return table(["Order", *(f"{NAMES[s]}, {which}" for s in SCORES for which in ("sets of the papers", "all"))], body)
+
+
+def _verdict(one: Order) -> str:
+    return f"{one.verdict}, {one.wins} of {len(one.differences)}" if len(one.differences) else NONE
+
+
+TABLES: dict[str, Callable[[], Lines]] = {"breadth-decided": decided, "breadth-orders": stated_orders}
