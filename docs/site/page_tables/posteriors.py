@@ -53,6 +53,20 @@ def claims() -> list[str]:
     return table(["Claim", "Found", "Verdict"], body)
 
 
+def bands() -> list[str]:
+    """Return the standard deviations relative to those of the reference within a gap and beside it, and W2 there."""
+    rows = pd.read_csv(RESULTS / "bands" / SUMMARY)
+    names = list(rows["dataset"].unique())
+    body = []
+    for method, part in rows.groupby("method", sort=False):
+        by_set = part.set_index("dataset")
+        ratios = (f"{by_set.loc[name, f'std_ratio_{place}']:.2f}" for name in names for place in ("gap", "outside"))
+        body.append([str(method), *ratios, *(f"{by_set.loc[name, 'wasserstein_2_gap']:.2f}" for name in names)])
+    head = ["Method", *(f"{name}, {place}" for name in names for place in ("gap", "beside")),
+            *(f"W2 in the gap, {name}" for name in names)]  # fmt: skip
+    return table(head, body)
+
+
 def evidence() -> list[str]:
     """Return the log evidence by annealing in both directions, and the differences of the estimates from the first."""
     rows = pd.read_csv(RESULTS / "evidence" / SUMMARY)
@@ -78,5 +92,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "fidelity-relu": partial(distances, "relu"),
     "fidelity-probit": partial(distances, "probit"),
     "fidelity-claims": claims,
+    "gap-bands": bands,
     "log-evidence": evidence,
 }
