@@ -23,7 +23,7 @@ from ep_bench.plotting.axes import line_legend, log_axis, small_multiples
 from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import STYLE, finish
-from ep_bench.report import pairwise
+from ep_bench.report import pairwise, significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies, cpu_seconds, listed
 from ep_bench.report.sections import rank_groups
@@ -237,16 +237,28 @@ def order_tables(report: ReportContext, families: Mapping[str, Family]) -> list[
     if not pairs:
         return []
     budgets = _budgets(families)
-    rows = []
-    for (first, second), (score, title) in ((pair, score) for pair in pairs for score in SCORES.items()):
-        found = [gain(report.merged, families[first][n], families[second][n], score) for n in budgets]
-        if any(found):
-            rows.append([f"{first} above {second}", title, *(_order_item(one) for one in found)])
+    columns = {
+        (score, n): _corrected([gain(report.merged, families[a][n], families[b][n], score) for a, b in pairs])
+        for score in SCORES for n in budgets
+    }  # fmt: skip
+    rows: list[list[str | Item]] = []
+    for place, (first, second) in enumerate(pairs):
+        for score, title in SCORES.items():
+            found = [columns[score, n][place] for n in budgets]
+            if any(found):
+                rows.append([f"{first} above {second}", title, *(_order_item(one) for one in found)])
     caption = (
         "Orders of the study at equal budgets: whether the difference of the means over the data sets is significant "
-        "at level 0.05, and the differences as in the table of gains"
+        "at level 0.05, with Holm's correction over the orders at a budget, and the differences as in the table of gains"
     )
     return [Table(["order", "score", *map(_trials, budgets)], rows, caption)]
+
+
+def _corrected(gains: Sequence[Gain | None]) -> list[Gain | None]:
+    """Return gains with Holm-corrected p-values; those without a test stay as they are."""
+    tested = {i: one.p for i, one in enumerate(gains) if one is not None and not math.isnan(one.p)}
+    corrected = dict(zip(tested, significance.holm(np.array(list(tested.values()))).tolist(), strict=True))
+    return [one and one._replace(p=corrected.get(i, one.p)) for i, one in enumerate(gains)]
 
 
 def recalibrated_pairs(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Family]:
