@@ -232,6 +232,45 @@ def test_kindred_splits_are_complete_with_the_number_of_the_study_s_own_scheme(c
         assert (f"{n} of {needed} splits" in found["reason"]) != complete
 
 
+FOLDS = {"scheme": "folds", "count": 5, "above": 5000}
+
+
+def of_folds(use, *names, **scores):
+    """Return the comparison of an entry on sets with published folds, of which five are there."""
+    lock = study(use, (), splits=FOLDS, datasets={name: {"name": name} for name in names})
+    lock["methods"][use]["use"] = use
+    return check(frame(*(rows(use, name, n=5, **scores) for name in names)), lock)
+
+
+@pytest.mark.parametrize(
+    ("use", "column", "metrics"),
+    [
+        ("swag", "SWAG", {"rmse", "lpd-mean"}),
+        ("neural_linear", "NL", {"rmse", "ll"}),
+        ("mve", "SGD", {"rmse", "lpd-mean"}),
+        ("bp", "SGD", {"rmse"}),
+    ],
+)
+def test_sets_with_published_folds_have_yardsticks(use, column, metrics):
+    names = ("elevators", "keggdirected", "keggundirected", "skillcraft", "pol")
+    checked = of_folds(use, *names, "protein", "sml", rmse=0.1, ll=0.9, target_std=0.25)
+    assert set(checked["source"]) == {"subspace-inference"}
+    assert {(name, metric) for name in names for metric in metrics} == set(
+        zip(checked["dataset"], checked["metric"], strict=True)
+    )
+    assert set(checked["published_method"]) == {column}
+    assert set(checked["verdict"]) == {"yardstick"}
+    assert checked["reason"].str.contains("5 of 10 splits").all()
+    assert checked["reason"].str.contains("independent means").all()
+
+
+def test_log_likelihoods_of_published_folds_are_those_of_the_standardised_target():
+    # ll 0.95 of a target with standard deviation 0.25: 0.95 + log 0.25 = -0.4362944; printed -0.395 with 0.030 over 10
+    found = only(of_folds("swag", "elevators", rmse=0.1, ll=0.95, target_std=0.25), metric="lpd-mean")
+    assert found["mean"] == pytest.approx(-0.4362944, rel=1e-6)
+    assert found["z"] == pytest.approx((-0.4362944 + 0.395) / math.sqrt(0.03**2 / 10 + 1e-6 / 12), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "ref",
     [

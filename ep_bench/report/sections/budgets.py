@@ -249,7 +249,7 @@ def order_tables(report: ReportContext, families: Mapping[str, Family]) -> list[
                 rows.append([f"{first} above {second}", title, *(_order_item(one) for one in found)])
     caption = (
         "Orders of the study at equal budgets: whether the difference of the means over the data sets is significant "
-        "at level 0.05, with Holm's correction over the orders at a budget, and the differences as in the table of gains"
+        "at level 0.05, with Holm's correction over the orders at a budget; differences as in the table of gains"
     )
     return [Table(["order", "score", *map(_trials, budgets)], rows, caption)]
 
