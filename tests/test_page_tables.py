@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from docs.site.committed_results import committed_folders
 from tests.report.synthetic import make_study
 from tests.report.test_budgets import ENTRIES, changed
 
@@ -26,6 +28,14 @@ def generator() -> ModuleType:
 def test_every_table_is_on_one_page(generator: ModuleType) -> None:
     names = [found["name"] for page in generator.pages() for found in generator.MARKER.finditer(page.read_text())]
     assert sorted(names) == sorted(generator.TABLES)
+
+
+def test_every_claim_with_a_committed_verdict_is_on_the_page_of_its_paper() -> None:
+    for folder in committed_folders():
+        path = folder / "claims.csv"
+        for row in csv.DictReader(path.read_text().splitlines()) if path.exists() else ():
+            page = (DOCS / "papers" / f"{row['source']}.md").read_text()
+            assert f" | {row['claim']} | " in page, f"{folder.name}: run `make docs-tables`"
 
 
 @pytest.mark.exhaustive

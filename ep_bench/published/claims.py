@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("claims.yaml")
 Metric = Literal["ll", "rmse", "mae", "crps"]
 PointMetric = Literal["ll", "mae", "mse", "ll-std", "ll-low"]
 Relation = Literal["better", "not worse", "no different"]
-EITHER = " | "  # between the labels of an entry that is the best of several methods on each data set
+EITHER = " | "  # between the labels of an entry that is the best of several methods
 ABOUT = 2.0  # factor that "about" and "roughly" allow on both sides, the same for all claims
 Name = Annotated[str, Field(min_length=1)]
 
@@ -74,22 +74,37 @@ class _Claim(_Statement):
     datasets: Datasets
 
 
-class DatasetsWon(_Claim):
-    """Each of ``first`` is better than each of ``second`` on at least ``threshold`` of the data sets."""
+class _Comparison(_Claim):
+    """A claim on the order of methods."""
 
-    statistic: Literal["data sets won"]
     first: Methods
     second: Methods
-    metric: Metric
-    threshold: PositiveInt
 
     @property
     def methods(self) -> tuple[str, ...]:
         """Return the labels of all methods."""
-        return self.first + self.second
+        return tuple(label for entry in self.first + self.second for label in entry.split(EITHER))
 
 
-class PointsWon(_Claim):
+class DatasetsWon(_Comparison):
+    """Each of ``first`` is better than each of ``second`` on at least ``threshold`` of the data sets."""
+
+    statistic: Literal["data sets won"]
+    metric: Metric
+    threshold: PositiveInt
+
+
+class AverageRank(_Comparison):
+    """Each of ``first`` has a lower average rank over the data sets than each of ``second``, ranked among all of them.
+
+    Ranks are those of mean scores. An entry ``A | B`` is the one with the lower average rank.
+    """
+
+    statistic: Literal["average rank"]
+    metric: Metric
+
+
+class PointsWon(_Comparison):
     """On at least ``threshold`` data sets, each of ``first`` is related to each of ``second``, over test points.
 
     An entry ``A | B`` is the better one of A and B on each data set. Metrics are the mean log density (``ll``), its
@@ -97,16 +112,9 @@ class PointsWon(_Claim):
     """
 
     statistic: Literal["points"]
-    first: Methods
-    second: Methods
     metric: PointMetric
     relation: Relation = "better"
     threshold: PositiveInt
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Return the labels of all methods."""
-        return tuple(label for entry in self.first + self.second for label in entry.split(EITHER))
 
 
 class TimeRatio(_Claim):
@@ -163,7 +171,7 @@ class Measured(_Statement):
         return Finding(words, OPEN if unknown and verdict == HOLDS else verdict)
 
 
-CellClaim = DatasetsWon | PointsWon | TimeRatio | FractionConverged
+CellClaim = DatasetsWon | AverageRank | PointsWon | TimeRatio | FractionConverged
 Claim = CellClaim | Measured
 
 

@@ -3,32 +3,30 @@
 A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Claims on test points use the interval of the difference over the points
-(``point_differences``) instead of the paired test over the splits. Ratios of times are geometric means over the common
+(``point_differences``) instead of the paired test over the splits. Average ranks over the data sets differ if their
+difference is above the critical difference of Nemenyi's test. Ratios of times are geometric means over the common
 splits of the ratio of CPU times (tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. The time
 of a fit that has not converged is a lower limit of the time that it needs: the lower end of the interval is the lower
 one of those over all splits and over those on which the second method may have converged, the upper end the upper one
 of those over all splits and over those on which the first may have. A claim is not decided if its methods are there,
 but data sets or splits are missing or differences are within their error. A comparison with splits that have not
-converged decides nothing about data sets won. The reason names these methods. Numbers of an experiment are compared
-with their intervals as they are.
+converged decides nothing about data sets won, and such splits of any method nothing about ranks. The reason names these
+methods. Numbers of an experiment are compared with their intervals as they are.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ep_bench import convergence
 from ep_bench.experiments.figures import measures
 from ep_bench.published.claims import (
     ABOUT,
@@ -36,9 +34,9 @@ from ep_bench.published.claims import (
     FAILS,
     HOLDS,
     OPEN,
+    AverageRank,
     CellClaim,
     Claim,
-    ClaimDataset,
     DatasetsWon,
     Finding,
     FractionConverged,
@@ -46,40 +44,23 @@ from ep_bench.published.claims import (
     PointsWon,
     TimeRatio,
 )
-from ep_bench.published.matching import OTHER_DATA
 from ep_bench.report import significance
-from ep_bench.report.merge import MergedStudies, cpu_seconds, independent_draws, merge_studies
-from ep_bench.report.point_differences import PointCells, PointDifference, data_sets_with, exceptions_of
-from ep_bench.report.significance import PairedTest
+from ep_bench.report.claim_cells import ClaimCells
+from ep_bench.report.merge import MergedStudies
+from ep_bench.report.point_differences import PointDifference, data_sets_with, exceptions_of
+from ep_bench.report.scores import BY_NAME
+from ep_bench.report.summary import DATASETS, Ranking, no_nemenyi
 from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
 
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
 CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
-HIGHER_IS_BETTER = {"ll"}
 FEW_SPLITS = "fewer than two common splits"
-
-Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
-
-
-class Duel(NamedTuple):
-    """Two methods on one data set: the mean advantage of the first, and who is better by the paired test."""
-
-    advantage: float  # mean over common splits, positive if the first is better; NaN without a common split
-    decided: int  # 1 the first, -1 the second, 0 neither
-    missing: int  # splits that one of the methods has not finished
-    settled: bool = True  # whether no split of either method is known not to have converged
-    common: int = 0  # splits that both methods have finished; a single one has no paired test
-
-    @property
-    def sure(self) -> int:
-        """Return who is better, 0 if a split has not converged."""
-        return self.decided if self.settled else 0
 
 
 def claim_verdicts(merged: MergedStudies, claims: Iterable[Claim], *, sort: bool = True) -> list[dict[str, Any]]:
     """Return one row per claim whose methods or study are there, with ``CLAIM_COLUMNS``, worst first if sorted."""
-    cells = _Cells(merged)
+    cells = ClaimCells(merged)
     rows = []
     for claim in claims:
         finding = _measured(merged, claim) if isinstance(claim, Measured) else _of_cells(cells, claim)
@@ -95,7 +76,7 @@ def _measured(merged: MergedStudies, claim: Measured) -> Finding | None:
     return claim.finding(measures(studies[0])) if studies else None
 
 
-def _of_cells(cells: _Cells, claim: CellClaim) -> Finding | None:
+def _of_cells(cells: ClaimCells, claim: CellClaim) -> Finding | None:
     """Return what the cells show of a claim, None if a method or all data sets are missing."""
     labels = {name: cells.label(name, claim.datasets) for name in claim.methods}
     datasets = {one: cells.dataset(one, labels.values()) for one in claim.datasets}
@@ -116,138 +97,15 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-class _Cells:
-    """The finished cells of merged studies, and the meaning of labels of methods and data sets."""
-
-    def __init__(self, merged: MergedStudies) -> None:
-        self.merged = merged
-        self.independent = independent_draws(merged)
-        self.groups = _grouped(merged.rows)
-        self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
-        self.by_dataset: dict[ClaimDataset, list[str]] = {}
-        named: dict[str, list[str]] = {}
-        for study, tag in zip(merged.studies, merged.tags, strict=True):
-            scheme = study.lock.get("splits", {}).get("scheme", "standard")
-            for label, entry in study.lock.get("methods", {}).items():
-                method = merged.names.get((tag, label), label)
-                self.by_name.setdefault(label, []).append(method)
-                for column in entry.get("published") or ():
-                    named.setdefault(column, []).append(method)
-            for label, ref in study.lock.get("datasets", {}).items():
-                if any(ref.get(key) for key in OTHER_DATA):
-                    continue
-                altered = {key: ref[key] for key in ("irrelevant_inputs", "target_transform") if ref.get(key)}
-                with contextlib.suppress(ValueError):  # a scheme that no claim can name
-                    key = ClaimDataset(name=ref.get("name", label), scheme=scheme, **altered)
-                    self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
-        self.by_name = named | self.by_name
-
-    @cached_property
-    def studies(self) -> list[Groups]:
-        """The cells of each study alone, with the labels of the report."""
-        found = []
-        for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
-            rows = merge_studies([study]).rows
-            methods = [self.merged.names.get((tag, label), label) for label in rows["method"]]
-            datasets = [self.merged.dataset_names.get((tag, label), label) for label in rows["dataset"]]
-            found.append(_grouped(rows.assign(method=methods, dataset=datasets)))
-        return found
-
-    def label(self, name: str, datasets: Sequence[ClaimDataset]) -> str:
-        """Return the method of the report with a label or published column, empty if there is none.
-
-        Of several, the method with the largest number of finished splits on the data sets is used.
-        """
-        places = {label for one in datasets for label in self.by_dataset.get(one, ())}
-        return max(self.by_name.get(name, [""]), key=lambda method: sum(self.finished(method, d) for d in places))
-
-    def dataset(self, wanted: ClaimDataset, methods: Iterable[str]) -> str:
-        """Return the data set of the report for which all methods are planned, empty if there is none."""
-        methods = list(methods)
-        planned = [d for d in self.by_dataset.get(wanted, ()) if all((m, d) in self.merged.planned for m in methods)]
-        return max(planned, key=lambda d: sum(self.finished(m, d) for m in methods), default="")
-
-    def finished(self, method: str, dataset: str) -> int:
-        """Return the number of finished cells."""
-        return len(self.groups.get((method, dataset), ()))
-
-    def ended_ok(self, method: str, dataset: str) -> int:
-        """Return the number of cells that ended without an error."""
-        rows = self.groups.get((method, dataset))
-        return 0 if rows is None else int((rows["status"] == "ok").sum())
-
-    def column(self, method: str, dataset: str, name: str) -> pd.Series[float]:
-        """Return one column of the cells that ended ok, by split, without missing values."""
-        rows = self.groups.get((method, dataset))
-        if rows is None:
-            return pd.Series(dtype=float)
-        return rows.loc[rows["status"] == "ok", name].dropna()
-
-    def duel(self, first: str, second: str, dataset: str, metric: str) -> Duel:
-        """Return the paired comparison of two methods on a data set; an empty name is a data set without cells."""
-        pair = pd.concat([self.column(m, dataset, metric) for m in (first, second)], axis=1, join="inner")
-        planned = max(self.merged.planned.get((m, dataset), 1) for m in (first, second))
-        if pair.empty:
-            return Duel(math.nan, 0, planned)
-        gaps = (pair.iloc[:, 0] - pair.iloc[:, 1]).to_numpy(dtype=float)
-        gaps = gaps if metric in HIGHER_IS_BETTER else -gaps
-        missing = planned - len(gaps)
-        significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < significance.ALPHA
-        settled = not self.unconverged((first, second), (dataset,))
-        decided = int(np.sign(gaps.mean())) if significant else 0
-        return Duel(float(gaps.mean()), decided, missing, settled, len(gaps))
-
-    def p(self, gaps: Array, method: str, dataset: str) -> float:
-        """Return the p-value of the paired test of differences on the splits of a data set."""
-        rows = self.groups[method, dataset]
-        fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
-        return float(PairedTest(dataset in self.independent, fraction).p(gaps))
-
-    def seconds(self, methods: Sequence[str], dataset: str) -> pd.DataFrame:
-        """Return the CPU seconds (J, 2) of two methods on their common splits.
-
-        Times of one study are compared, that with the most common splits; its cells may be of several machines. Without
-        two common splits in any study, the cells of all studies are used.
-        """
-        best = max((_seconds(groups, methods, dataset) for groups in self.studies), key=len)
-        return best if len(best) > 1 else _seconds(self.groups, methods, dataset)
-
-    @cached_property
-    def points(self) -> PointCells:
-        """The scores of test points."""
-        return PointCells(self.merged, partial(self.unconverged_splits, nearly=False))
-
-    def unconverged_splits(self, method: str, dataset: str, *, nearly: bool = True) -> set[int]:
-        """Return the splits that are known not to have converged, with or without those that nearly have."""
-        rows = self.groups[method, dataset].reset_index()
-        states = {int(row["split"]): convergence.judge(row) for row in rows.to_dict("records")}
-        return {split for split, state in states.items() if state == "not" or (nearly and state == "nearly")}
-
-    def unconverged(self, methods: Iterable[str], datasets: Iterable[str]) -> list[str]:
-        """Return the methods with splits that have not converged on some of the data sets."""
-        datasets = list(datasets)
-        return [method for method in methods if self.merged.converged([method], datasets).unconverged]
-
-
-def _grouped(rows: pd.DataFrame) -> Groups:
-    """Return the cells by method and data set, indexed by split."""
-    return {(str(m), str(d)): part.set_index("split") for (m, d), part in rows.groupby(["method", "dataset"])}
-
-
-def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> pd.DataFrame:
-    """Return the CPU seconds (J, 2) of two methods on the common splits that ended ok."""
-    found = [groups.get((method, dataset)) for method in methods]
-    times = [cpu_seconds(rows[rows["status"] == "ok"]).dropna() for rows in found if rows is not None]
-    return pd.concat(times, axis=1, join="inner") if len(times) == len(methods) else pd.DataFrame()
-
-
-def _finding(cells: _Cells, claim: CellClaim, labels: dict[str, str], datasets: Sequence[str]) -> Finding:
+def _finding(cells: ClaimCells, claim: CellClaim, labels: dict[str, str], datasets: Sequence[str]) -> Finding:
     if isinstance(claim, PointsWon):
         named = dict(zip((one.name for one in claim.datasets), datasets, strict=True))
         return _points_won(cells, labels, named, claim)
     if isinstance(claim, DatasetsWon):
         first, second = ([labels[name] for name in names] for names in (claim.first, claim.second))
         return _datasets_won(cells, first, second, datasets, claim)
+    if isinstance(claim, AverageRank):
+        return _average_rank(cells, claim, labels, datasets)
     if isinstance(claim, TimeRatio):
         return _time_ratio(cells, (labels[claim.first], labels[claim.second]), datasets, claim)
     return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
@@ -266,7 +124,7 @@ def _sets(number: int) -> str:
 
 
 def _datasets_won(
-    cells: _Cells, first: Sequence[str], second: Sequence[str], datasets: Sequence[str], claim: DatasetsWon
+    cells: ClaimCells, first: Sequence[str], second: Sequence[str], datasets: Sequence[str], claim: DatasetsWon
 ) -> Finding:
     """Count the data sets on which each of the first methods is better than each of the second ones."""
     duels = [[cells.duel(a, b, dataset, claim.metric) for a in first for b in second] for dataset in datasets]
@@ -290,7 +148,33 @@ def _datasets_won(
     return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
 
 
-def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str], claim: TimeRatio) -> Finding:
+def _average_rank(cells: ClaimCells, claim: AverageRank, labels: dict[str, str], datasets: Sequence[str]) -> Finding:
+    """Compare average ranks over the data sets, among all methods of the claim, with the critical difference."""
+    methods = list(labels.values())
+    whole = [d for d in datasets if d and all(cells.is_whole(m, d, claim.metric) for m in methods)]
+    means = [[cells.column(m, d, claim.metric).mean() for m in methods] for d in whole]
+    ranking = Ranking(BY_NAME[claim.metric], DATASETS, tuple(whole), pd.DataFrame(means, columns=methods))
+    if reason := no_nemenyi(ranking):
+        return Finding("", OPEN, reason)
+    rank = ranking.mean_ranks.__getitem__
+    first, second = (
+        [min((labels[one] for one in entry.split(EITHER)), key=rank) for entry in side]
+        for side in (claim.first, claim.second)
+    )
+    last, best = max(first, key=rank), min(second, key=rank)
+    found = (
+        f"average ranks among {len(methods)} methods: {last} {rank(last):.2f}, {best} {rank(best):.2f} (critical "
+        f"difference {ranking.cd:.2f}); claimed: {last} lower"
+    )
+    gap, missing = rank(best) - rank(last), len(datasets) - len(whole)
+    reasons = [f"splits are missing on {missing} of {_sets(len(datasets))}"] * bool(missing)
+    reasons += ["the difference is below the critical difference"] * (abs(gap) <= ranking.cd)
+    if reasons or cells.unconverged(methods, whole):
+        return Finding(found, OPEN, "; ".join(reasons))
+    return Finding(found, HOLDS if gap > 0.0 else FAILS)
+
+
+def _time_ratio(cells: ClaimCells, methods: tuple[str, str], datasets: Sequence[str], claim: TimeRatio) -> Finding:
     """Compare the geometric mean of the ratios of times on each data set with the threshold."""
     means: list[float] = []  # of the log ratio
     limits: list[tuple[float, float]] = []  # its lower and upper limit
@@ -347,7 +231,9 @@ def _interval(logs: Array) -> tuple[float, float]:
     return float(logs.mean()) - error, float(logs.mean()) + error
 
 
-def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
+def _fraction_converged(
+    cells: ClaimCells, methods: Sequence[str], datasets: Sequence[str], threshold: float
+) -> Finding:
     """Compare the number of cells that ended ok and converged with the threshold."""
     groups = [(m, d) for m in methods for d in datasets if d]
     planned = sum(cells.merged.planned[group] for group in groups)
@@ -362,7 +248,7 @@ def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequenc
     return Finding(found, OPEN, "; ".join(reasons))
 
 
-def _points_won(cells: _Cells, labels: dict[str, str], datasets: dict[str, str], claim: PointsWon) -> Finding:
+def _points_won(cells: ClaimCells, labels: dict[str, str], datasets: dict[str, str], claim: PointsWon) -> Finding:
     """Count the data sets on which all pairs of methods have the claimed relation over their test points."""
     known: list[PointDifference] = []
     exceptions: list[str] = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
-from ep_bench.published.claims import DatasetsWon, FractionConverged, PointsWon, TimeRatio
+from ep_bench.published.claims import AverageRank, DatasetsWon, FractionConverged, PointsWon, TimeRatio
 from ep_bench.report.claims import claim_verdicts
 from ep_bench.report.merge import merge
 
@@ -95,6 +97,56 @@ def test_data_sets_under_another_scheme_or_without_cells_are_not_used(results):
 def test_a_method_is_found_by_its_published_column(results):
     methods = {name: {"use": "x", "published": [f"col-{name}"], "options": {}} for name in "ab"}
     assert results(won(1, "col-a", "col-b"), ONE_EACH, methods=methods)["verdict"] == "holds"
+
+
+LEVELS = {"a": "33333", "b": "22211", "c": "11122"}  # average ranks 1, 2.4 and 2.6
+
+
+@pytest.fixture
+def ranked(tmp_path, make_study):
+    """Return the verdict on ranks of methods with the log-likelihoods ``LEVELS`` on five data sets."""
+    number = count()
+
+    def verdict(first, second, change=lambda row: row):
+        datasets = ["boston", "concrete", "energy", "wine", "yacht"]
+        folder = make_study(
+            tmp_path / f"ranks-{next(number)}", [*LEVELS], datasets, 3,
+            change=lambda row: change({**row, "ll": float(LEVELS[row["method"]][datasets.index(row["dataset"])])}),
+        )  # fmt: skip
+        claim = AverageRank(
+            **PLACE, statistic="average rank", first=first, second=second, metric="ll", datasets=datasets
+        )
+        (row,) = claim_verdicts(merge([folder]), [claim])
+        return row
+
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("a", "c", "holds"), ("c", "a", "does not hold"), ("b", "c", "not decided"), ("a", ["b", "c"], "not decided"),
+        (["a", "b"], "c", "not decided"), ("b | a", "c", "holds"),
+    ],
+)  # fmt: skip
+def test_average_ranks_differ_by_more_than_the_critical_difference(ranked, first, second, verdict):
+    """The critical difference is 0.88 for two methods on five data sets, and 1.48 for three."""
+    assert ranked(first, second)["verdict"] == verdict
+
+
+def test_the_closest_pair_decides_on_average_ranks(ranked):
+    row = ranked("a", ["b", "c"])
+    ranks = "average ranks among 3 methods: a 1.00, b 2.40 (critical difference 1.48); claimed: a lower"
+    assert (row["found"], row["reason"]) == (ranks, "the difference is below the critical difference")
+
+
+@pytest.mark.parametrize("change", [{"r_hat": 1.2}, {"status": "failed", "reason": "diverged"}])
+def test_ranks_with_splits_that_are_missing_or_have_not_converged_decide_nothing(ranked, change):
+    def changed(row):
+        return row | (change if (row["method"], row["dataset"], row["split"]) == ("b", "yacht", 0) else {})
+
+    assert ranked("b | a", "c")["verdict"] == "holds"
+    assert ranked("b | a", "c", changed)["verdict"] == "not decided"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 RESULTS = ROOT / "results"
 FIGURES = DOCS / "figures"
-# Settings that differ from those of the printed numbers, and copies. They do not count in comparisons.
+# Settings that differ from those of the printed numbers, and copies. They do not count in comparisons. Pages
+# have their verdicts on claims that no other folder has.
 OMITTED = (
     "breadth",
     "league",

@@ -16,7 +16,7 @@ from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
 from ep_bench.report.merge import merge_studies
 
 from .forms import table
-from .stored import all_results, experiments, own_numbers, stored_study
+from .stored import OMITTED, RESULTS, all_results, experiments, own_numbers, rows_of, stored_study
 
 PAPERS = {
     "hernandez-lobato2015": ("Hernandez-Lobato and Adams (2015)", "`pbp`, `bp`, `vi_graves`"),
@@ -79,9 +79,14 @@ def _counted(names: list[str], body: list[list[str]]) -> list[str]:
 
 @cache
 def _claims() -> list[dict[str, Any]]:
-    """Return the verdicts on all claims, in their order; on those of experiments, too."""
+    """Return the verdicts on all claims, in their order; those of omitted folders on claims of no other."""
+    claims = load_claims(FILE)
     studies = [*all_results().studies, *map(stored_study, experiments())]
-    return claim_verdicts(merge_studies(studies), load_claims(FILE), sort=False)
+    stored = [RESULTS / folder / "claims.csv" for folder in OMITTED]
+    rows = [row for path in stored if path.exists() for row in rows_of(path)]
+    rows += claim_verdicts(merge_studies(studies), claims, sort=False)
+    found = {(row["source"], row["place"], row["claim"]): row for row in rows}
+    return [found[key] for one in claims if (key := (one.source, one.place, one.claim)) in found]
 
 
 def claims_of(source: str) -> list[str]:
