@@ -15,6 +15,7 @@ from .stored import FIVE, LARGE, merged
 
 NINE = (*FIVE, *LARGE)
 SCORES = ("ll", "rmse")
+SIZES = (("below 300", 0, 300), ("300 to 2,000", 300, 2000), ("more", 2000, 10**9))
 Lines = list[str]
 
 
@@ -49,7 +50,23 @@ def _nemenyi(ranking: Ranking) -> str:
 
 def _wilcoxon(found: Sequence[Order]) -> str:
     sizes = [len(one.differences) for one in found]
-    return f"{sum(one.verdict != 'open' for one in found)} (N = {min(sizes)} to {max(sizes)})"
+    counts = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else min(sizes)
+    return f"{sum(one.verdict != 'open' for one in found)} (N = {counts})"
+
+
+def by_size() -> Lines:
+    """Return the best methods by average rank, of those that are complete on the data sets of a range of sizes."""
+    sizes, body = _report().merged.sizes, []
+    for title, low, high in SIZES:
+        row = [title]
+        for means in (many_sets.set_means(_table(score)) for score in SCORES):
+            part = means[[low <= sizes[str(name)] < high for name in means.index]].dropna(axis=1)
+            ranks = part.rank(axis=1, ascending=False).mean().sort_values()
+            best = ", ".join(f"{method} ({rank:.1f})" for method, rank in ranks.head(4).items())
+            row += [f"{len(part)}, {len(part.columns)}", best]
+        body.append(row)
+    head = ["Data points", *(text for s in SCORES for text in ("Sets, methods", f"Best by {NAMES[s]}"))]
+    return table(head, body)
 
 
 def stated_orders() -> Lines:
@@ -66,4 +83,8 @@ def _verdict(one: Order) -> str:
     return f"{one.verdict}, {one.wins} of {len(one.differences)}" if len(one.differences) else NONE
 
 
-TABLES: dict[str, Callable[[], Lines]] = {"breadth-decided": decided, "breadth-orders": stated_orders}
+TABLES: dict[str, Callable[[], Lines]] = {
+    "breadth-decided": decided,
+    "breadth-orders": stated_orders,
+    "breadth-sizes": by_size,
+}

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from ep_bench.experiments.gp_t_2011 import INNER_STEPS
 from ep_bench.experiments.gp_t_2011.conflict_examples import ExampleHyperparameters, covariances, example
 from ep_bench.experiments.method_entries import Options
 from ep_bench.methods.gp_t import sweeps
@@ -32,7 +33,6 @@ from ep_bench.methods.gp_t.moment_matching import moment_matching
 from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, log_evidence
 from ep_bench.types import Array
 
-INNER_STEPS = 20  # of moment matching, for the inner optimality of figure 3 (d)
 MONITORED = 4  # sites, those of the first data points
 ORDER_SWEEPS, ORDER_CLOSE = 200, 1e-4  # sweeps per order, at most; mismatch of convergence, the paper's
 

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from ep_bench.experiments.gp_t_2011 import PAPER
-from ep_bench.experiments.gp_t_2011.conflict_convergence.compute import INNER_STEPS
+from ep_bench.experiments.gp_t_2011 import INNER_STEPS, PAPER
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
