@@ -48,6 +48,8 @@ UNSTABLE = (
 # ``exp``, the error of LA-full on a gap of yacht moves by 2 standard deviations over the splits. Networks with a noise
 # output, or a variational last layer, stop early, at an epoch that rounding errors change.
 UNCOMPARABLE = ("laplace", "mve", "vbll")
+# Options with which rounding errors change a fit by up to 0.4 standard deviations: Adam is unstable with this step.
+CHAOTIC = (("ensemble", "learning_rate", 0.1),)
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
@@ -220,7 +222,7 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.add(_rounding_differences(stored, now))
     elif any(str(row.get("reason")).startswith(UNCONVERGED) for row in (stored.row, now)):
         outcome.impossible.append("the fit has not converged, so that it depends on the rounding of another processor")
-    elif stored.cell["factors"]["method"] in UNCOMPARABLE:
+    elif stored.cell["factors"]["method"] in UNCOMPARABLE or _has_option(stored, CHAOTIC):
         outcome.impossible.append("its fits may end in another optimum on another processor")
     elif _is_stable(stored):
         outcome.add(_small_differences(stored, now))
@@ -248,6 +250,11 @@ def _layers(factors: Mapping[str, Any]) -> int:
     return len(factors.get("options", {}).get("hidden") or ())
 
 
+def _has_option(stored: StoredCell, options: Sequence[tuple[str, str, Any]]) -> bool:
+    method, chosen = stored.cell["factors"]["method"], stored.cell["factors"].get("options", {})
+    return any(method == use and chosen.get(name) == value for use, name, value in options)
+
+
 def _is_exact(stored: StoredCell) -> bool:
     factors = stored.cell["factors"]
     return _equality(stored) == "exact" and _layers(factors) < LAYERS
@@ -256,7 +263,7 @@ def _is_exact(stored: StoredCell) -> bool:
 def _is_stable(stored: StoredCell) -> bool:
     """Return whether scores do not depend on rounding errors; a search may end in another trial because of them."""
     factors = stored.cell["factors"]
-    if any(factors["method"] == use and factors.get("options", {}).get(name) == value for use, name, value in UNSTABLE):
+    if _has_option(stored, UNSTABLE):
         return False
     return _equality(stored) == "stable" and _layers(factors) <= 1 and "tune" not in factors
 

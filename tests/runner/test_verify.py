@@ -262,11 +262,12 @@ def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
     assert (outcome.tried, len(outcome.impossible)) == (0, 6)
 
 
-def test_methods_that_end_in_other_optima_are_compared_on_one_processor_only(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "value"), [("UNCOMPARABLE", ("pbp",)), ("CHAOTIC", (("pbp", "epochs", 2),))])
+def test_methods_and_options_that_end_in_other_optima_are_compared_on_one_processor_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: Any
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: "optimised")
-    monkeypatch.setattr(runner, "UNCOMPARABLE", ("pbp",))
+    monkeypatch.setattr(runner, name, value)
     shift(folder, 2.0, (1,))
     different = verify([store.read_intact(folder)], ALL)[0].different
     assert different > 0
