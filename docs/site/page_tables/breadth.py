@@ -15,7 +15,7 @@ from .stored import FIVE, LARGE, merged
 
 NINE = (*FIVE, *LARGE)
 SCORES = ("ll", "rmse")
-SIZES = (("below 300", 0, 300), ("300 to 2,000", 300, 2000), ("more", 2000, 10**9))
+SIZES = (("below 300", 0, 300), ("300 to 2,000", 300, 2000), ("2,000 to 10,000", 2000, 10000), ("more", 10000, 10**9))
 Lines = list[str]
 
 

@@ -138,6 +138,15 @@ def _first_splits(entry: Entry, dataset: str, column: str, count: int) -> str:
     return f"{mean:.4g}" if count == 1 else published.measured(mean, float(np.std(values)) / np.sqrt(count))
 
 
+def larger_steps() -> list[str]:
+    """Return log-likelihoods of black-box alpha with the default steps and with larger ones, with paired tests."""
+    rows, body = merged("bnn-optimisation", "settings").ok(), []
+    for alpha in ("1e-6", "0.5", "1"):
+        found = _paired(rows, f"BB-alpha {alpha}, step 0.03", f"BB-alpha {alpha}", "ll")
+        body += [[dataset, alpha, *found[dataset]] for dataset in FIVE]
+    return table(["Data set", "Alpha", "LL, 0.002", "LL, 0.03", "p"], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {f"scores-{name}": partial(by_size, *one) for name, one in SHOWN.items()}
 TABLES["trees"] = trees
 TABLES["scores-ep_nn-classes"] = partial(
@@ -147,6 +156,7 @@ TABLES["dgp-settings"] = partial(
     before_after, Entry("dgp-cosine", "DGP-2-50, cosine"), Entry("settings", "DGP-2-50, alpha 0.5")
 )
 TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))
+TABLES["bb-alpha-settings"] = larger_steps
 TABLES["kernels-gp"] = partial(kernels, "GP")
 TABLES["kernels-sgp"] = partial(kernels, "FITC-50", "SGPR-50")
 TABLES["exact-gp"] = exact
