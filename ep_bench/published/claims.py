@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ep_bench.published.sources import Scheme
 from ep_bench.resources import read_yaml
@@ -87,11 +87,12 @@ class _Comparison(_Claim):
 
 
 class DatasetsWon(_Comparison):
-    """Each of ``first`` is better than each of ``second`` on at least ``threshold`` of the data sets."""
+    """Each of ``first`` is better than each of ``second``, or less than ``behind`` worse, on enough data sets."""
 
     statistic: Literal["data sets won"]
     metric: Metric
     threshold: PositiveInt
+    behind: NonNegativeFloat = 0.0
 
 
 class AverageRank(_Comparison):
@@ -133,10 +134,11 @@ class TimeRatio(_Claim):
 
 
 class FractionConverged(_Claim):
-    """At least the fraction ``threshold`` of the cells of the methods has converged."""
+    """At least, or at most, the fraction ``threshold`` of the cells of the methods has converged."""
 
     statistic: Literal["fraction converged"]
     methods: Methods
+    limit: Literal["at least", "at most"] = "at least"
     threshold: Annotated[float, Field(gt=0.0, le=1.0)]
 
 

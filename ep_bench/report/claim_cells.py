@@ -111,14 +111,17 @@ class ClaimCells:
         """Return whether every planned split has a value of a column."""
         return len(self.column(method, dataset, name)) == self.merged.planned[method, dataset]
 
-    def duel(self, first: str, second: str, dataset: str, metric: str) -> Duel:
-        """Return the paired comparison of two methods on a data set; an empty name is a data set without cells."""
+    def duel(self, first: str, second: str, dataset: str, metric: str, behind: float = 0.0) -> Duel:
+        """Return the paired comparison of two methods on a data set; an empty name is a data set without cells.
+
+        The first method counts as better by ``behind`` than it is.
+        """
         pair = pd.concat([self.column(m, dataset, metric) for m in (first, second)], axis=1, join="inner")
         planned = max(self.merged.planned.get((m, dataset), 1) for m in (first, second))
         if pair.empty:
             return Duel(math.nan, 0, planned)
         gaps = (pair.iloc[:, 0] - pair.iloc[:, 1]).to_numpy(dtype=float)
-        gaps = gaps if metric in HIGHER_IS_BETTER else -gaps
+        gaps = (gaps if metric in HIGHER_IS_BETTER else -gaps) + behind
         missing = planned - len(gaps)
         significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < significance.ALPHA
         settled = not self.unconverged((first, second), (dataset,))

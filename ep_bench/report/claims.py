@@ -108,7 +108,7 @@ def _finding(cells: ClaimCells, claim: CellClaim, labels: dict[str, str], datase
         return _average_rank(cells, claim, labels, datasets)
     if isinstance(claim, TimeRatio):
         return _time_ratio(cells, (labels[claim.first], labels[claim.second]), datasets, claim)
-    return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
+    return _fraction_converged(cells, list(labels.values()), datasets, claim)
 
 
 def _with_unconverged(finding: Finding, methods: Sequence[str]) -> Finding:
@@ -127,7 +127,8 @@ def _datasets_won(
     cells: ClaimCells, first: Sequence[str], second: Sequence[str], datasets: Sequence[str], claim: DatasetsWon
 ) -> Finding:
     """Count the data sets on which each of the first methods is better than each of the second ones."""
-    duels = [[cells.duel(a, b, dataset, claim.metric) for a in first for b in second] for dataset in datasets]
+    pairs = list(product(first, second))
+    duels = [[cells.duel(*pair, dataset, claim.metric, claim.behind) for pair in pairs] for dataset in datasets]
     won = sum(all(duel.decided == 1 for duel in on) for on in duels)
     lost = sum(any(duel.decided == -1 for duel in on) for on in duels)
     whole = [on for on in duels if not any(duel.missing for duel in on)]
@@ -135,8 +136,9 @@ def _datasets_won(
     complete = f"{len(whole)} complete data set{'s' * (len(whole) != 1)}" if missing else str(len(duels))
     found = f"{ahead} of {complete} by means; by the paired test {won} won, {lost} lost"
     if len(duels) == len(first) == len(second) == 1 and not math.isnan(duels[0][0].advantage):
-        found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
+        found = f"mean advantage {duels[0][0].advantage - claim.behind:.3g}; by the paired test {won} won, {lost} lost"
     found += f"; claimed: at least {claim.threshold}"
+    found += f", less than {claim.behind:g} behind" * (claim.behind > 0.0)
     reasons = [f"splits are missing on {missing} of {_sets(len(duels))}"] * bool(missing)
     single = sum(any(duel.common == 1 for duel in on) for on in whole)
     reasons += [f"a single split has no paired test ({_sets(single)})"] * bool(single)
@@ -232,17 +234,21 @@ def _interval(logs: Array) -> tuple[float, float]:
 
 
 def _fraction_converged(
-    cells: ClaimCells, methods: Sequence[str], datasets: Sequence[str], threshold: float
+    cells: ClaimCells, methods: Sequence[str], datasets: Sequence[str], claim: FractionConverged
 ) -> Finding:
     """Compare the number of cells that ended ok and converged with the threshold."""
     groups = [(m, d) for m in methods for d in datasets if d]
     planned = sum(cells.merged.planned[group] for group in groups)
     missing = planned - sum(cells.finished(*group) for group in groups)
     good = sum(cells.ended_ok(*one) - len(cells.unconverged_splits(*one)) for one in groups if cells.finished(*one))
-    found = f"{good} of {planned - missing} converged; {planned} planned; claimed: at least {threshold:.0%}"
-    if all(datasets) and good >= threshold * planned:
+    found = f"{good} of {planned - missing} converged; {planned} planned; claimed: {claim.limit} {claim.threshold:.0%}"
+    limit = claim.threshold * planned
+    certain, refuted = good >= limit, good + missing < limit
+    if claim.limit == "at most":
+        certain, refuted = good + missing <= limit, good > limit
+    if all(datasets) and certain:
         return Finding(found, HOLDS)
-    if good + missing < threshold * planned:
+    if refuted:
         return Finding(found, FAILS)
     reasons = [f"{missing} cells are missing"] * bool(missing) + ["data sets are missing"] * (not all(datasets))
     return Finding(found, OPEN, "; ".join(reasons))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import betaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -44,6 +45,22 @@ def conflicting():
 
 def options_of(hyper):
     return {"lengthscale": hyper["ell"], "magnitude": hyper["magn2"], "nu": hyper["nu"], "scale": hyper["sigma"]}
+
+
+def test_a_flat_prior_of_log_log_nu_has_the_same_mode():
+    """The paper's prior (section 6.2): over log log nu, a search finds the nu of one over log nu."""
+    fixed = {"lengthscale": 1.0, "magnitude": 1.0, "scale": 0.1}
+    config = gp_t.Config(inference="vb", nu="optimize", prior="none", **fixed)
+    problem = problem_of(conflicting(), config)
+
+    def negative(w):
+        return -evidence(problem, np.append(problem.hyper.start()[:-1], np.exp(w)))[0]
+
+    found = minimize_scalar(negative, bounds=(np.log(np.log(1.01)), np.log(np.log(900.0))), options={"xatol": 1e-6})
+    nu = np.exp(np.exp(found.x))
+    assert 1.1 < nu < 100.0  # not at a limit
+    found = gp_t.fit(conflicting(), config, np.random.default_rng(0))[0]
+    assert found.hyperparameters["nu"] == pytest.approx(nu, rel=1e-3)
 
 
 def test_searches_start_at_the_values_of_the_paper():

@@ -27,10 +27,10 @@ def results(tmp_path, make_study):
     return verdict
 
 
-def won(threshold, first="a", second="b", datasets=NINE):
+def won(threshold, first="a", second="b", datasets=NINE, behind=0.0):
     return DatasetsWon(
         **PLACE, statistic="data sets won", first=first, second=second, metric="ll", datasets=datasets,
-        threshold=threshold,
+        threshold=threshold, behind=behind,
     )  # fmt: skip
 
 
@@ -52,6 +52,14 @@ def with_gaps(**gaps):
 
 
 ONE_EACH = with_gaps(boston=1.0, concrete=-1.0, yacht=0.01)  # won, lost, within the error
+
+
+@pytest.mark.parametrize(("behind", "ahead", "lost"), [(0.5, 2, 1), (1.5, 3, 0)])
+def test_a_method_that_is_little_behind_counts(results, behind, ahead, lost):
+    row = results(won(3, behind=behind), ONE_EACH)
+    counts = f"{ahead} of 3 by means; by the paired test {ahead} won, {lost} lost"
+    assert row["found"] == f"{counts}; claimed: at least 3, less than {behind:g} behind"
+    assert row["verdict"] == ("does not hold" if lost else "holds")
 
 
 @pytest.mark.parametrize(("threshold", "verdict"), [(1, "holds"), (2, "not decided"), (3, "does not hold")])
@@ -276,6 +284,23 @@ def test_fractions_of_cells_that_converged(results, missing, threshold, verdict,
     assert row["found"] == f"{counts}; 60 planned; claimed: at least {threshold:.0%}"
     if not (missing and threshold == 0.95):
         assert row["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("missing", "threshold", "verdict"), [(0, 0.75, "holds"), (0, 0.7, "does not hold"), (1, 0.74, "not decided")]
+)
+def test_at_most_a_fraction_of_the_cells_converges(results, missing, threshold, verdict):
+    def change(row):
+        if row["dataset"] == "yacht" and row["split"] < missing and row["method"] == "a":
+            return None
+        return row | ({"r_hat": 1.2} if row["split"] < 5 and row["method"] == "b" else {})
+
+    claim = FractionConverged(
+        **PLACE, statistic="fraction converged", methods=["a", "b"], datasets=NINE, limit="at most", threshold=threshold
+    )
+    row = results(claim, change)
+    assert row["found"].endswith(f"claimed: at most {threshold:.0%}")
+    assert row["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("ratio_of_a", "verdict"), [(3.0, "holds"), (5.9, "holds"), (6.1, "does not hold")])

@@ -13,6 +13,7 @@ from ep_bench import Estimator
 from ep_bench.experiments.gp_t_2011 import MIDPOINT, conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_convergence import compute as conflict_convergence
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
+from ep_bench.experiments.gp_t_2011.conflict_tilted.figure import measures
 from ep_bench.experiments.record import ExperimentResults
 from tests.experiments.support import run_experiment
 
@@ -75,6 +76,23 @@ def test_undamped_updates_of_the_pair_are_as_in_the_paper(results: ExperimentRes
     assert plain["cavity_1"] < 0.0
     assert plain["together_1"] > 0.0
     assert plain["together_2"] > 0.0
+
+
+def test_half_of_the_likelihoods_flatten_the_tilted_distribution(results: ExperimentResults) -> None:
+    arrays, f = results.arrays, np.linspace(-6.0, 10.0, 8001)
+
+    def variance(site: int, eta: float) -> float:
+        cavity = stats.norm(arrays["mean"][site], np.sqrt(arrays["covariance"][site, site])).pdf(f)
+        weights = cavity * stats.t(1.2, loc=arrays["y"][site], scale=0.095).pdf(f) ** eta
+        return float(np.cov(f, aweights=weights, ddof=0))
+
+    found = {name.partition(", η = 0.5")[0]: value for name, value in measures(results).items()}
+    largest = max(variance(site, 0.5) / variance(site, 1.0) for site in (0, 1))
+    assert found["largest variance of a one-dimensional tilted distribution"] == pytest.approx(largest, rel=0.05)
+    half, whole = ([float(row[f"together_{i}"]) for i in (1, 2)] for row in reversed(results.summary))
+    smallest = min(half[0] / whole[0], half[1] / whole[1])
+    assert found["smallest precision of a site after a parallel update"] == pytest.approx(smallest)
+    assert 0.0 < found["peak of the tilted distribution"] < 1.0
 
 
 def test_the_sweep_over_the_other_sites_agrees_with_plain_formulas() -> None:

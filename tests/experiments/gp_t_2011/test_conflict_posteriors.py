@@ -10,6 +10,8 @@ import pytest
 from ep_bench import Estimator
 from ep_bench.experiments.gp_t_2011 import conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_posteriors import compute as posteriors
+from ep_bench.experiments.gp_t_2011.conflict_posteriors.figure import _bumps, _conditional_modes
+from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains
 
@@ -90,3 +92,26 @@ def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert summary[0]["reason"] == "no fixed point"
     assert summary[0]["mean"] == ""
     assert np.isnan(arrays["density_1_0"]).all()
+
+
+def test_the_modes_of_f_are_those_of_its_density() -> None:
+    f = np.linspace(-2.0, 2.0, 161)
+    for apart, scale, modes in ((0.4, 1.0, 1), (0.15, 0.1, 2), (0.4, 0.1, 3)):
+        data = conflict_examples.Example(np.array([0.0, apart]), np.array([-1.0, 1.0]))
+        hyper = conflict_examples.ExampleHyperparameters(1.0, 2.0, scale, 1.0)
+        K = np.linalg.inv(conflict_examples.covariances(data.x, hyper))
+        pairs = np.stack(np.meshgrid(f, f, indexing="ij"), axis=-1)
+        density = -0.5 * np.einsum("...i,ij,...j", pairs, K, pairs) - np.log1p(((pairs - data.y) / scale) ** 2).sum(-1)
+        assert conflict_tilted.modes(np.exp(density - density.max())) == modes
+        assert _conditional_modes(data, hyper) == modes
+
+
+def test_bumps_are_concave_parts_near_an_observation() -> None:
+    f = np.linspace(-4.0, 4.0, 401)
+    density, (left, right) = np.exp(-0.5 * f**2), (np.exp(-0.5 * ((f - at) / 0.2) ** 2) for at in (-2.0, 2.0))
+    targets = np.array([-2.0, 2.0])
+    assert _bumps(f, density, targets) == 0
+    assert _bumps(f, density + 0.05 * left, targets) == 1
+    assert _bumps(f, density + 0.05 * left + 0.05 * right, targets) == 2
+    assert _bumps(f, density + 0.05 * left + 0.05 * right, np.array([-2.0, 3.0])) == 1
+    assert _bumps(f, density, np.array([-0.5, 0.5])) == 0  # the mode itself is no bump

@@ -10,11 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT, PAPER
+from ep_bench.experiments.gp_t_2011.conflict_examples import Example, ExampleHyperparameters, covariances
 from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
 
+HYPERPARAMETERS = ("lengthscale", "magnitude", "scale", "nu")  # columns of the summary
+EM_STEPS = 1000  # to a mode
+VISIBLE = 0.01  # height of a mode or bump relative to the highest mode
+NEAR = 0.1  # distance of a bump from an observation, relative to that of both observations
 DEVIATIONS = 2.0  # half-width of a band in standard deviations
 FRACTIONAL = "EP, η = 0.5"  # label of fractional EP
 HEADROOM = 1.15  # height of a panel relative to the peaks of the densities
@@ -114,13 +119,17 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         }  # fmt: skip
         at = f"of fractional EP relative to EP, example {number}"
         found[f"standard deviation {at}"] = widths[FRACTIONAL] / widths["EP"]
-        for column, word in (("lengthscale",) * 2, ("magnitude",) * 2, ("scale", "σ"), ("nu", "ν")):
+        for column, word in zip(HYPERPARAMETERS, ("lengthscale", "magnitude", "σ", "ν"), strict=True):
             values = by_method(results.summary, column, example=str(number))
             found[f"{word} {at}"] = values[FRACTIONAL] / values["EP"]
         found[f"modes of the chains, example {number}"] = float(
             _modes(np.asarray(results.arrays[f"density_{number}_0"]))
         )
-        pair = np.asarray(results.arrays[f"y_{number}"])[:2]
+        data = Example(*(np.asarray(results.arrays[f"{name}_{number}"]) for name in "xy"))
+        hyper = [by_method(results.summary, name, example=str(number))["EP"] for name in HYPERPARAMETERS]
+        modes = _conditional_modes(data, ExampleHyperparameters(*hyper))
+        found[f"modes of f given the hyperparameters of EP, example {number}"] = float(modes)
+        pair = data.y[:2]
         if number == 2:
             found |= {
                 f"distance from the nearer observation relative to that of both, {name}": float(
@@ -130,13 +139,43 @@ def measures(results: ExperimentResults) -> dict[str, float]:
             }
             in_tails = [_mass_in_tails(results.arrays, labels.index(name)) for name in ("EP", "MCMC")]
             found["mass in the tails relative to chains, EP, example 2"] = in_tails[0] / in_tails[1]
+    density, latent, pair = (np.asarray(results.arrays[name]) for name in ("density_1_0", "latent_1", "y_1"))
+    found["bumps of the chains near the observations, example 1"] = float(_bumps(latent, density, pair[:2]))
+    found["standard deviation at 2 relative to the mean elsewhere, EP"] = _rise(results.arrays, labels.index("EP"))
     return found | {"largest difference of means elsewhere in standard deviations": _elsewhere(results.arrays)}
 
 
 def _modes(density: Array) -> int:
-    """Return the number of local maxima above 1 percent of the highest one."""
+    """Return the number of visible local maxima."""
     inner = density[1:-1]
-    return int(((inner > density[:-2]) & (inner > density[2:]) & (inner > 0.01 * density.max())).sum())
+    return int(((inner > density[:-2]) & (inner > density[2:]) & (inner > VISIBLE * density.max())).sum())
+
+
+def _conditional_modes(data: Example, hyper: ExampleHyperparameters) -> int:
+    """Return the number of modes of p(f | y) that EM finds from starts with and without each of y1 and y2."""
+    K, ends = covariances(data.x, hyper), []
+    for kept in np.ndindex(2, 2):
+        precisions = np.full(len(data.y), hyper.scale**-2.0)
+        precisions[:2] *= kept
+        for _ in range(EM_STEPS):
+            residuals = np.linalg.solve(np.eye(len(K)) + K * precisions, data.y)  # y - f
+            precisions = (hyper.nu + 1.0) / (hyper.nu * hyper.scale**2 + residuals**2)
+        ends.append(residuals[:2])
+    return len(np.unique(np.round(ends, 2), axis=0))
+
+
+def _bumps(f: Array, density: Array, targets: Array) -> int:
+    """Return how many targets are near a visible concave part of a density that is not the one of its mode."""
+    concave = np.gradient(np.gradient(density, f), f) < 0.0
+    part = np.cumsum(np.diff(concave, prepend=concave[0]))
+    bump = concave & (part != part[density.argmax()]) & (density > VISIBLE * density.max())
+    return sum(bool(bump[np.abs(f - target) <= NEAR * np.ptp(targets)].any()) for target in targets)
+
+
+def _rise(arrays: Arrays, place: int) -> float:
+    """Return the standard deviation of f(2) of example 1 relative to its mean at the other data points."""
+    at = np.interp([MIDPOINT, *np.asarray(arrays["x_1"])[2:]], arrays["grid_1"], arrays[f"std_1_{place}"])
+    return float(at[0] / at[1:].mean())
 
 
 def _mass_in_tails(arrays: Arrays, place: int) -> float:

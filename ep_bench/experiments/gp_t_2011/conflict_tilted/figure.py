@@ -95,7 +95,39 @@ def measures(results: ExperimentResults) -> dict[str, float]:
     together = np.array([float(rows["1"][f"together_{i}"]) for i in (1, 2)])
     posterior = np.linalg.inv(np.linalg.inv(results.arrays["covariance"]) + np.diag(together))
     cavities = 1.0 / np.diag(posterior) - together
+    if "0.5" in rows:
+        found |= _flattened(results)
     return found | {
         "smallest precision of a site, parallel": float(together.min()),
         "smallest precision of a cavity, parallel": float(cavities.min()),
     }
+
+
+def _flattened(results: ExperimentResults) -> dict[str, float]:
+    """Return what a power of 0.5 changes: the peak of the tilted distribution, variances and precisions of sites."""
+    arrays = results.arrays
+    peaks, variances, precisions = [], [], []
+    for eta in (0.5, 1.0):
+        place = int(np.flatnonzero(arrays["fractions"] == eta)[0])
+        likelihoods = np.asarray(arrays[f"likelihoods_{place}"])
+        tilted = np.asarray(arrays["marginal"]) * np.outer(*likelihoods)
+        peaks.append(tilted.max() / tilted.sum())
+        moments = zip((arrays["first"], arrays["second"]), arrays["mean"], np.diag(arrays["covariance"]), strict=True)
+        variances.append([_variance(*cavity, one) for cavity, one in zip(moments, likelihoods, strict=True)])
+        precisions.append([float(results.summary[place][f"together_{i}"]) for i in (1, 2)])
+    at = "η = 0.5 relative to 1"
+    return {
+        f"peak of the tilted distribution, {at}": float(peaks[0] / peaks[1]),
+        f"largest variance of a one-dimensional tilted distribution, {at}": float(
+            np.max(np.array(variances[0]) / variances[1])
+        ),
+        f"smallest precision of a site after a parallel update, {at}": float(
+            np.min(np.array(precisions[0]) / precisions[1])
+        ),
+    }
+
+
+def _variance(f: Array, mean: float, variance: float, likelihood: Array) -> float:
+    """Return the variance of a Gaussian times a likelihood (P,), on a grid f (P,)."""
+    weights = np.exp(-0.5 * (f - mean) ** 2 / variance) * likelihood
+    return float(np.cov(f, aweights=weights, ddof=0))
