@@ -6,6 +6,7 @@ warm-up. The noise and the variance of the weights are sampled. ``entry of the s
 
 - ``variances integrated out``: trajectories of p(w | y), U(w) = (a_n + N/2) log(b_n + E) + (a_w + P/2) log(b_w + S),
   with E and S half the sums of squared residuals and of squared weights; the masses are constant after the warm-up;
+- ``output weights integrated out``: with 100 steps per trajectory, see ``hmc_marginal``;
 - ``microcanonical``: trajectories of constant speed with a Metropolis test (Robnik et al. 2023, 2025). In coordinates
   scaled by the roots of the masses, a kick by the gradient g over a step e turns the direction u (P,) towards -g and
   changes the energy by (P - 1) log(cosh d - (u.g / |g|) sinh d), d = e |g| / (P - 1);
@@ -20,7 +21,8 @@ runs of the case, in standard deviations of the posterior.
 
     python -m benchmarks.hmc_samplers DRAWS --seconds 20 --seed 0 --table docs/figures/hmc-samplers.csv
 
-Draws are stored in the folder DRAWS. Runs that it has are not computed again; the table has all of them.
+Draws are stored in the folder DRAWS. Runs that it has are not computed again; the table has all of them, and keeps its
+other rows. The distance is empty without other runs of the case in the folder.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from benchmarks.hmc_marginal import OutputsIntegrated
 from ep_bench import load_dataset, standard_split
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import chain, hyperparameters
@@ -259,6 +262,7 @@ VARIANTS = {
     "without rescaling": Variant(rescale=lambda *_: None),
     "started from the prior": Variant(walker=FromPrior),
     "variances integrated out": Variant(walker=Integrated),
+    "output weights integrated out": Variant(steps=100, walker=OutputsIntegrated),
     "microcanonical": Variant(walker=Microcanonical),
     "six temperatures": Variant(walker=Tempered, chain=TemperedChain),
 }
@@ -343,13 +347,17 @@ def measured(found: Any, others: Any) -> dict[str, Any]:
     }
 
 
-def table(folder: Path) -> pd.DataFrame:
-    """Return one row per run of a folder."""
+def table(folder: Path, file: Path) -> pd.DataFrame:
+    """Return one row per run of a folder, and the rows of other runs in a file."""
     runs = {tuple(file.stem.split("_")): dict(np.load(file)) for file in folder.glob("*.npz")}
     rows = []
     for (case, name, seconds, seed), found in runs.items():
         others = [run["predictions"] for key, run in runs.items() if key[0] == case and run is not found]
         rows.append({"case": case, "variant": name, "seconds": seconds, "seed": int(seed), **measured(found, others)})
+    old = pd.read_csv(file).to_dict("records") if file.exists() else []
+    runs_of = ("case", "variant", "seconds", "seed")
+    known = {tuple(str(row[name]) for name in runs_of) for row in rows}
+    rows += [row for row in old if tuple(str(row[name]) for name in runs_of) not in known]
     rows.sort(key=lambda row: (list(CASES).index(row["case"]), row["seed"], list(VARIANTS).index(row["variant"])))
     return pd.DataFrame(rows)
 
@@ -370,7 +378,7 @@ def main() -> None:
         if not file.exists():
             np.savez(file, **drawn(case, VARIANTS[name], given.seconds, given.seed))
     if given.table:
-        table(given.folder).to_csv(given.table, index=False)
+        table(given.folder, given.table).to_csv(given.table, index=False)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,15 @@ def test_ranks_with_known_variances_are_uniform(activation):
         assert max(abs(found["shift"]), abs(found["spread"])) < 3.5
 
 
+def test_known_variances_are_not_ranked():
+    options = {**RECTIFIED, "replications": 20, "warmup": 10, "thin": 1, "draws": 4, "steps": 2}
+    arrays, summary = compute(Config(**options, variances=((0.1, 1.0),)), 0)
+    assert [row["quantity"] for row in summary] == ["first output", "second output", "log joint"]
+    assert arrays["ranks"].shape == (1, 20, 3)
+    with pytest.raises(ValueError, match="one pair per case, 5"):
+        Config(variances=((0.1, 1.0),))
+
+
 @pytest.mark.exhaustive
 def test_a_wrong_noise_is_detected(monkeypatch):
     right = hyperparameters.draw_variance

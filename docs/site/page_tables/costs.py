@@ -19,8 +19,10 @@ from .stored import FIGURES
 
 def peers() -> list[str]:
     """Return the ratios of the times of other programs and ours, measured in one run."""
-    rows = json.loads((FIGURES / "peers.json").read_text(encoding="utf-8"))["rows"]
-    body = [[row["method"], row["what"], row["program"], f"{row['theirs'] / row['ours']:.2g}"] for row in rows]
+    files = [FIGURES / name for name in ("peers.json", "step-peers.json")]
+    rows = [row for file in files for row in json.loads(file.read_text(encoding="utf-8"))["rows"]]
+    ratios = (float(f"{row['theirs'] / row['ours']:.2g}") for row in rows)
+    body = [[row["method"], row["what"], row["program"], f"{ratio:g}"] for row, ratio in zip(rows, ratios, strict=True)]
     return table(["Method", "Measured", "Other program", "Other / ours"], body)
 
 

@@ -92,6 +92,18 @@ def hmc_samplers() -> list[str]:
     return table(["Sampler", *cases], body)
 
 
+def hmc_calibration() -> list[str]:
+    """Return the largest departures from uniform ranks by case, over its quantities; the last column has the limit."""
+    rows = pd.concat(pd.read_csv(folder / SUMMARY) for folder in sorted(RESULTS.glob("hmc-calibration*")))
+    body = []
+    for case, part in rows.groupby("case", sort=False):
+        largest = (part[name].abs().max() for name in ("shift", "spread"))
+        count = f"{part['replications'].iloc[0]:,}"
+        smallest = f"{part['p_value'].min():.2g}"
+        body.append([str(case), count, *map("{:.1f}".format, largest), smallest, f"{0.05 / len(part):.2g}"])
+    return table(["Case", "Data sets", "Largest shift", "Largest spread", "Smallest p-value", "5 % level"], body)
+
+
 def bb_alpha_rates() -> list[str]:
     """Return energies and validation scores of `bb_alpha` by its first step size, those of `vi` next to its limit."""
     rows = pd.read_csv(FIGURES / "bb-alpha-rates.csv")
@@ -138,6 +150,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "dgp-alpha-hidden": partial(alphas, "dgp-alpha-hidden.csv"),
     "dgp-thirty": thirty_points,
     "hmc-samplers": hmc_samplers,
+    "hmc-calibration": hmc_calibration,
     "bb-alpha-rates": bb_alpha_rates,
     "recalibration": recalibration,
 }

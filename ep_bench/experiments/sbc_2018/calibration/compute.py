@@ -3,7 +3,8 @@
 True parameters (hyperparameters included) and targets are drawn from the prior. A chain is run on the targets and
 thinned to almost independent draws. If the sampler draws from the posterior, the rank of the true value of any quantity
 among L draws is uniform over 0, ..., L. The quantities are the network's outputs at two further inputs, the standard
-deviations of noise and prior, and the log joint density, which depends on all parameters.
+deviations of noise and prior, and the log joint density, which depends on all parameters. With known variances, as in
+reference posteriors, the standard deviations are left out.
 
 Inputs are standard normal and new in each replication. The networks are small and the hyperpriors proper and narrow, so
 that one replication takes a fraction of a second. The hyperpriors of the other studies are too broad for this: most
@@ -22,12 +23,14 @@ from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.chain import HMCSchedule, run
 from ep_bench.methods.hmc.draws import JointDraw, draw_joint
+from ep_bench.options import NEUTRAL
 from ep_bench.types import Array, Indices, Rows
 
 if TYPE_CHECKING:
     from ep_bench.numerics.mcmc import ChainRecord
 
 QUANTITIES = ("first output", "second output", "noise deviation", "prior deviation", "log joint")
+UNKNOWN = (0, 1, 4)  # of these, if the variances are known
 
 
 class Case(Options):
@@ -70,6 +73,20 @@ class Config(Options):
     steps: PositiveInt = Field(20, description="mean number of leapfrog steps per trajectory")
     weight_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 2.0), description="as the option of the method")
     noise_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 0.5), description="as the option of the method")
+    variances: tuple[tuple[PositiveFloat, PositiveFloat], ...] | None = Field(
+        None, json_schema_extra={NEUTRAL: None}, description="known variances of noise and weights of each case"
+    )
+
+    @model_validator(mode="after")
+    def _one_per_case(self) -> Config:
+        if self.variances is not None and len(self.variances) != len(self.cases):
+            raise ValueError(f"variances must have one pair per case, {len(self.cases)}")
+        return self
+
+    @property
+    def quantities(self) -> tuple[int, ...]:
+        """Indices of the ranked quantities in ``QUANTITIES``."""
+        return UNKNOWN if self.variances else tuple(range(len(QUANTITIES)))
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -81,14 +98,15 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     from threadpoolctl import threadpool_limits
 
     streams = np.random.default_rng(seed).spawn(len(config.cases))
+    quantities = np.array(QUANTITIES)[list(config.quantities)]
     with threadpool_limits(1):  # threads are slower for such small matrices
-        ranks = np.array([_ranks(config, case, rng) for case, rng in zip(config.cases, streams, strict=True)])
+        ranks = np.array([_ranks(config, index, rng) for index, rng in enumerate(streams)])
     summary = [
-        {"case": case.label, "quantity": quantity, "replications": config.replications, **judge(of, config.draws)}
+        {"case": case.label, "quantity": str(quantity), "replications": config.replications, **judge(of, config.draws)}
         for case, part in zip(config.cases, ranks, strict=True)
-        for quantity, of in zip(QUANTITIES, part.T, strict=True)
+        for quantity, of in zip(quantities, part.T, strict=True)
     ]
-    labels, quantities = np.array([case.label for case in config.cases]), np.array(QUANTITIES)
+    labels = np.array([case.label for case in config.cases])
     return {"ranks": ranks, "labels": labels, "quantities": quantities, "draws": np.array(config.draws)}, summary
 
 
@@ -113,11 +131,13 @@ def judge(ranks: Indices, draws: int) -> dict[str, float]:
     return {key: round(value, 4) for key, value in measures.items()}
 
 
-def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
+def _ranks(config: Config, index: int, rng: np.random.Generator) -> Indices:
     """Return the ranks (replications, quantities) of a case."""
+    case, (noise, prior) = config.cases[index], config.variances[index] if config.variances else (None, None)
     options = hmc.Config(
-        **case.model_dump(exclude={"label"}), weight_prior=config.weight_prior, noise_prior=config.noise_prior
-    )
+        **case.model_dump(exclude={"label"}), weight_prior=config.weight_prior, noise_prior=config.noise_prior,
+        noise_variance=noise, prior_variance=prior,
+    )  # fmt: skip
     schedule = HMCSchedule(
         config.warmup, config.draws * config.thin, 1, config.steps, options.target_acceptance,
         is_pooled=case.masses == "pooled", is_single=case.gradients == "single",
@@ -128,7 +148,7 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
         truth, model = draw_joint(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
         (record,), _ = run(model, schedule, further, [stream])
         ranks.append(np.sum(_quantities(record)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
-    return np.array(ranks)
+    return np.array(ranks)[:, list(config.quantities)]
 
 
 def _true(truth: JointDraw) -> Array:
