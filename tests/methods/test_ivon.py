@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ep_bench.methods import ivon
 from ep_bench.models import mlp, variational_bound
@@ -54,3 +55,18 @@ def test_the_curvature_is_positive_after_any_step():
     for _ in range(100):
         ivon.newton_step(theta, 10 * rng.standard_normal(3), newton, 50, 0.01)
         assert newton.hessian[0] + newton.delta > 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "expected"), [(None, 20_000, 0.9999), (None, 500_000, 0.99999), (0.9, 1, 0.9)]
+)
+def test_the_average_of_the_curvature_reaches_over_a_fifth_of_the_steps(
+    given: float | None, steps: int, expected: float
+) -> None:
+    assert ivon.decay(ivon.Config(hessian_decay=given), steps) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_long_fit_does_not_diverge():
+    """With the average over 10,000 steps, the noise variance of this fit is above 30,000."""
+    state, _ = ivon.fit(rows(7000, 8, 1, noise=0.2), ivon.Config(), np.random.default_rng(0))
+    assert state.noise_variance < 0.1
