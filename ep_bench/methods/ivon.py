@@ -21,7 +21,7 @@ Deviation: the paper has classifiers. Here the log noise variance takes natural-
 step size.
 Deviation: b2 is 0.99999 in the paper, whose fits have hundreds of thousands of steps. Here the average of h reaches
 over a fifth of the steps, and over 10,000 at least: shorter averages are so noisy that fits diverge, those of energy
-and boston over 1,000 steps, and of power, kin8nm and sml over 10,000.
+and boston over 1,000 steps, and of power and kin8nm over 10,000.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_the_modes_of_f_are_those_of_its_density() -> None:
         pairs = np.stack(np.meshgrid(f, f, indexing="ij"), axis=-1)
         density = -0.5 * np.einsum("...i,ij,...j", pairs, K, pairs) - np.log1p(((pairs - data.y) / scale) ** 2).sum(-1)
         assert conflict_tilted.modes(np.exp(density - density.max())) == modes
-        assert _conditional_modes(data, hyper) == modes
+        assert _conditional_modes(*data, *hyper) == modes
 
 
 def test_bumps_are_concave_parts_near_an_observation() -> None:

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT, PAPER
-from ep_bench.experiments.gp_t_2011.conflict_examples import Example, ExampleHyperparameters, covariances
 from ep_bench.experiments.record import Arrays, ExperimentResults, by_method
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import STROKES, STYLE, finish
@@ -125,11 +124,11 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         found[f"modes of the chains, example {number}"] = float(
             _modes(np.asarray(results.arrays[f"density_{number}_0"]))
         )
-        data = Example(*(np.asarray(results.arrays[f"{name}_{number}"]) for name in "xy"))
+        x, y = (np.asarray(results.arrays[f"{name}_{number}"]) for name in "xy")
         hyper = [by_method(results.summary, name, example=str(number))["EP"] for name in HYPERPARAMETERS]
-        modes = _conditional_modes(data, ExampleHyperparameters(*hyper))
+        modes = _conditional_modes(x, y, *hyper)
         found[f"modes of f given the hyperparameters of EP, example {number}"] = float(modes)
-        pair = data.y[:2]
+        pair = y[:2]
         if number == 2:
             found |= {
                 f"distance from the nearer observation relative to that of both, {name}": float(
@@ -151,15 +150,15 @@ def _modes(density: Array) -> int:
     return int(((inner > density[:-2]) & (inner > density[2:]) & (inner > VISIBLE * density.max())).sum())
 
 
-def _conditional_modes(data: Example, hyper: ExampleHyperparameters) -> int:
+def _conditional_modes(x: Array, y: Array, lengthscale: float, magnitude: float, scale: float, nu: float) -> int:
     """Return the number of modes of p(f | y) that EM finds from starts with and without each of y1 and y2."""
-    K, ends = covariances(data.x, hyper), []
+    K, ends = magnitude * np.exp(-0.5 * np.subtract.outer(x, x) ** 2 / lengthscale**2), []
     for kept in np.ndindex(2, 2):
-        precisions = np.full(len(data.y), hyper.scale**-2.0)
+        precisions = np.full(len(y), scale**-2.0)
         precisions[:2] *= kept
         for _ in range(EM_STEPS):
-            residuals = np.linalg.solve(np.eye(len(K)) + K * precisions, data.y)  # y - f
-            precisions = (hyper.nu + 1.0) / (hyper.nu * hyper.scale**2 + residuals**2)
+            residuals = np.linalg.solve(np.eye(len(K)) + K * precisions, y)  # y - f
+            precisions = (nu + 1.0) / (nu * scale**2 + residuals**2)
         ends.append(residuals[:2])
     return len(np.unique(np.round(ends, 2), axis=0))
 
