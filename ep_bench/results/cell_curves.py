@@ -13,7 +13,7 @@ import numpy as np
 from ep_bench.results import store
 from ep_bench.types import Indices, Record
 
-POINTS = 48  # epochs kept of a longer curve
+POINTS = 24  # epochs kept of a longer curve
 DIGITS = 4  # significant
 
 Entry = dict[str, Any]
@@ -70,14 +70,14 @@ def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
 
 
 def thinned(length: int) -> Indices:
-    """Return at most ``POINTS`` indices of a curve, half of them evenly spaced and half geometrically.
+    """Return at most ``POINTS`` indices of a curve, a third of them evenly spaced, the others geometrically.
 
     The first and the last are included. The first epochs change most and remain visible on a logarithmic axis.
     """
     if length <= POINTS:
         return np.arange(length, dtype=np.int64)
-    half = POINTS // 2
-    indices = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
+    even = POINTS // 3
+    indices = np.concatenate([np.linspace(0, length - 1, even), np.geomspace(1, length, POINTS - even) - 1])
     return np.unique(np.round(indices).astype(np.int64))
 
 

@@ -167,14 +167,14 @@ def test_splits_of_unequal_length_and_values_that_are_not_finite(study: Study) -
     json.loads((study.folder / curves.FILE).read_text(), parse_constant=pytest.fail)  # no NaN: strict JSON
 
 def test_thinning_keeps_ends_and_early_epochs() -> None:
-    for length in (1, 2, 47, 48):
+    for length in (1, 2, 23, 24):
         assert cell_curves.thinned(length).tolist() == list(range(length))
-    for length in (49, 100, 1000, 100_000):
+    for length in (25, 100, 1000, 100_000):
         places = cell_curves.thinned(length)
         assert len(places) <= cell_curves.POINTS
         assert (places[0], places[-1]) == (0, length - 1)
         assert np.all(np.diff(places) > 0)
-        assert np.diff(places).max() <= length / (cell_curves.POINTS // 2 - 1) + 1
+        assert np.diff(places).max() <= length / (cell_curves.POINTS // 3 - 1) + 1
         assert places[1] == 1
     assert cell_curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
 

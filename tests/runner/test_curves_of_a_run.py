@@ -8,6 +8,7 @@ import pytest
 
 from ep_bench.errors import UserError
 from ep_bench.results import curves, store
+from ep_bench.results.cell_curves import thinned
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.run import RunOptions, run_plan
 from tests.runner import support
@@ -27,7 +28,7 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     (traces,) = kept.traces
     assert kept.diagnostics == kept.tuned == {}
     assert traces["splits"] == [0, 1]
-    assert len(traces["traces"]["noise_deviation"]["median"]) == 40
+    assert len(traces["traces"]["noise_deviation"]["median"]) == len(thinned(40))
 
 
 def test_a_file_of_curves_that_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path) -> None:
