@@ -77,11 +77,11 @@ build/reports/%/report.html: results/%/study.lock.json $(shell find ep_bench -ty
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/ep-bench report results/$* $(FURTHER:%/submission.json=%) --out $(@D)
 
 # The figures of reports that README and pages show.
-figures: $(READY) $(foreach study,suite bnn-optimisation nn-ep-convergence small-n fidelity bands,build/reports/$(study)/report.html)
+figures: $(READY) $(foreach study,suite bnn-optimisation nn-ep-convergence breadth small-n fidelity bands,build/reports/$(study)/report.html)
 	cp build/reports/suite/figures/ranks-ll.svg build/reports/suite/figures/score-against-time.svg docs/figures/
 	cp build/reports/bnn-optimisation/figures/critical-difference-ll.svg docs/figures/
 	cp build/reports/nn-ep-convergence/figures/network-times-nn-ep-convergence.svg docs/figures/
-	cp build/reports/small-n/figures/learning-curves-rmse.svg docs/figures/
+	cp build/reports/breadth/figures/differences-by-size.svg build/reports/small-n/figures/learning-curves-rmse.svg docs/figures/
 	cp build/reports/fidelity/figures/fidelity-fidelity.svg docs/figures/
 	cp build/reports/bands/figures/bands-bands-relu-concrete.svg docs/figures/bands-concrete.svg
 	$(BIN)/python docs/site/page_figures.py

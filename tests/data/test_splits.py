@@ -190,6 +190,18 @@ def test_public_gaps_are_those_of_the_file_and_sorted_ones_have_no_factor() -> N
     assert data.resolve_scheme(public, data.card("cubic")) == SplitScheme("gap")
 
 
+@pytest.mark.parametrize("name", [name for name in data.names() if "gap" in data.card(name).masks])
+def test_public_gaps_are_a_third_in_the_middle(name: str) -> None:
+    dataset = data.load_dataset(name)
+    for split in data.make_splits(SplitScheme("gap", files="public"), dataset):
+        x = dataset.X[:, split.index]
+        low, high = x[split.test].min(), x[split.test].max()
+        outside = x[split.train]
+        assert not np.any((outside > low) & (outside < high))
+        assert abs(len(split.test) - len(x) / 3) <= 1.0
+        assert max((outside < low).sum(), (outside > high).sum()) <= len(x) / 3 + 1.0
+
+
 def test_fewer_training_points_are_parts_of_more_and_the_test_set_remains() -> None:
     few, more = (data.load_dataset("yacht", train_points=count) for count in (20, 50))
     small, large = (data.make_split(SplitScheme(), dataset, 3) for dataset in (few, more))

@@ -75,9 +75,28 @@ def test_facts_divide_the_data_sets(report: ReportContext) -> None:
         assert sorted(names) == sorted(NAMES)
 
 
+def test_facts_count_wins_and_test_trends(report: ReportContext) -> None:
+    table = next(one.table for one in report.scores if one.score.name == "ll")
+    found = many_sets.orders(many_sets.set_means(table), [("good", "poor"), ("fair", "good")])
+    facts = many_sets.facts(report)
+    assert [fact.name for fact in facts] == ["N", "inputs", "noise"]
+    trends = many_sets.trend_table({"ll": found}, facts).rows
+    assert [row[2] for row in trends] == ["", ""]  # all data sets have the same number of points
+    expected = [
+        stats.spearmanr(one.differences, [NAMES.index(str(name)) for name in one.differences.index]) for one in found
+    ]
+    assert expected[0].statistic == pytest.approx(1.0)
+    assert [row[3]["value"] for row in trends] == pytest.approx([one.statistic for one in expected])
+    differences = found[1].differences
+    below_8 = differences[[4 + NAMES.index(str(name)) < 8 for name in differences.index]]
+    row = many_sets.fact_table(found, facts).rows[1]
+    assert row[4]["text"] == f"{(below_8 > 0).sum()} of {len(below_8)}"
+    assert row[4]["value"] == pytest.approx(below_8.median())
+
+
 def test_the_section_has_its_tables_and_the_figure(report: ReportContext) -> None:
     (section,) = many_sets.sections(report)
-    assert [len(table.rows) for table in section.tables] == [10, 2, 2, 3]
+    assert [len(table.rows) for table in section.tables] == [10, 2, 2, 6, 3]
     assert section.tables[1].rows[0][0] == "good above poor"
     assert section.pictures[0].name == "differences-by-size"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import many_sets, rank_groups
 from ep_bench.report.sections.many_sets import Order
+from ep_bench.report.sections.missing_cells import gaps
 from ep_bench.report.summary import Ranking, ScoreTable
 
 from .forms import NAMES, NONE, table
@@ -17,6 +18,7 @@ NINE = (*FIVE, *LARGE)
 SCORES = ("ll", "rmse")
 SIZES = (("below 300", 0, 300), ("300 to 2,000", 300, 2000), ("2,000 to 10,000", 2000, 10000), ("more", 10000, 10**9))
 Lines = list[str]
+Place = tuple[str, str]  # method and data set
 
 
 @cache
@@ -69,14 +71,40 @@ def by_size() -> Lines:
     return table(head, body)
 
 
+def coverage() -> Lines:
+    """Return on how many data sets of each range of sizes all splits are finished; a row per group of methods."""
+    merged_study, sizes = _report().merged, _report().merged.sizes
+    unfinished = {(gap["method"], gap["dataset"]): gap["detail"] for gap in gaps(merged_study)}
+    finished = [place for place in merged_study.planned if place not in unfinished]
+    failed = [place for place, detail in unfinished.items() if "failed" in detail]
+    ranges = [[name for name, n in sizes.items() if low <= n < high] for _, low, high in SIZES]
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for method in sorted(merged_study.methods, key=lambda one: -_count(finished, one, sizes)):
+        counts = [[_count(places, method, names) for places in (finished, failed)] for names in (*ranges, sizes)]
+        text = tuple(f"{done}, {not_ok} with failures" if not_ok else str(done) for done, not_ok in counts)
+        rows.setdefault(text, []).append(method)
+    heads = [
+        *(f"{title} ({len(names)})" for (title, *_), names in zip(SIZES, ranges, strict=True)),
+        f"All ({len(sizes)})",
+    ]
+    return table(["Methods", *heads], [[", ".join(row), *text] for text, row in rows.items()])
+
+
+def _count(places: Iterable[Place], method: str, names: Collection[str]) -> int:
+    return sum(found == method and name in names for found, name in places)
+
+
 def stated_orders() -> Lines:
-    """Return what nine data sets and all decide about the orders that papers state."""
-    pairs = many_sets.pairs_of(_report())
-    columns = []
-    for means in (many_sets.set_means(_table(score)) for score in SCORES):
-        columns += [many_sets.orders(part, pairs) for part in (means[means.index.isin(NINE)], means)]
+    """Return what nine data sets and all decide about the orders that papers state; by CRPS, all only."""
+    pairs, heads, columns = many_sets.pairs_of(_report()), [], []
+    for score in (*SCORES, "crps"):
+        means = many_sets.set_means(_table(score))
+        parts = {"sets of the papers": means[means.index.isin(NINE)]} if score in SCORES else {}
+        for title, part in {**parts, "all": means}.items():
+            heads.append(f"{NAMES[score]}, {title}")
+            columns.append(many_sets.orders(part, pairs))
     body = [[f"{row[0].first} above {row[0].second}", *map(_verdict, row)] for row in zip(*columns, strict=True)]
-    return table(["Order", *(f"{NAMES[s]}, {which}" for s in SCORES for which in ("sets of the papers", "all"))], body)
+    return table(["Order", *heads], body)
 
 
 def _verdict(one: Order) -> str:
@@ -84,6 +112,7 @@ def _verdict(one: Order) -> str:
 
 
 TABLES: dict[str, Callable[[], Lines]] = {
+    "breadth-coverage": coverage,
     "breadth-decided": decided,
     "breadth-orders": stated_orders,
     "breadth-sizes": by_size,

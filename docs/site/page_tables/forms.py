@@ -15,7 +15,14 @@ from ep_bench.report import pairwise
 from .stored import FIVE, Row, TextRow, cells, convergence, datasets_of, merged, planned, printed
 
 NONE = "–"
-NAMES = {"rmse": "RMSE", "ll": "LL", "lowest": "Lowest test point", "converged": "Converged", "seconds": "CPU s"}
+NAMES = {
+    "rmse": "RMSE",
+    "ll": "LL",
+    "crps": "CRPS",
+    "lowest": "Lowest test point",
+    "converged": "Converged",
+    "seconds": "CPU s",
+}
 
 
 class Entry(NamedTuple):

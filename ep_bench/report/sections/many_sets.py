@@ -38,9 +38,10 @@ from ep_bench.types import Array
 ORDER = 45
 MANY = 12  # data sets from which a report has this section
 DRAWS = 20  # random subsets of the data sets
-PANELS = 12
+PANELS = 15
 COUNTS = (5, 9, 15, 20, 25)  # data sets of the random subsets
-SCORES = ("ll", "rmse", "crps")
+TITLES = {"ll": "log-likelihood", "rmse": "RMSE", "crps": "CRPS"}
+FEW = 6  # data sets, below which no trend is tested
 LINEAR = 0.1  # differences up to which the axis of a figure is linear
 TICKS = (-100.0, -10.0, -1.0, -0.1, 0.0, 0.1, 1.0, 10.0, 100.0)
 DECADES = [10**power for power in range(1, 9)]
@@ -83,7 +84,7 @@ class Fact(NamedTuple):
     """A property of data sets, with the bounds of its three groups."""
 
     name: str
-    values: Mapping[str, float]
+    of_sets: Mapping[str, float]
     low: float
     high: float
 
@@ -92,18 +93,20 @@ class Fact(NamedTuple):
         bounds = (-math.inf, self.low, self.high, math.inf)
         titles = (f"below {self.low:g}", f"{self.low:g} to {self.high:g}", f"{self.high:g} or more")
         for title, (low, high) in zip(titles, pairwise(bounds), strict=True):
-            yield f"{self.name} {title}", [name for name, value in self.values.items() if low <= value < high]
+            yield f"{self.name} {title}", [name for name, value in self.of_sets.items() if low <= value < high]
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section, empty for fewer than ``MANY`` data sets, and if some contain the same data points."""
-    scores = {one.score.source: one for one in report.scores if one.score.name in SCORES}
+    scores = {one.score.source: one for one in report.scores if one.score.name in TITLES}
     datasets = report.merged.datasets
     if "ll" not in scores or len(datasets) < MANY or same_data(report.merged, datasets):
         return []
     pairs = pairs_of(report)
     found = {name: orders(set_means(one.table), pairs) for name, one in scores.items()}
-    tables = [decided_table(report, scores), order_table(found), fact_table(found["ll"], facts(report))]
+    properties = facts(report)
+    tables = [decided_table(report, scores), order_table(found), fact_table(found["ll"], properties)]
+    tables += [trend_table(found, properties)]
     tables += rank_tables(scores)
     pictures = [figure(report, scores["ll"].table, found["ll"])] if found["ll"] else []
     return [Section("many-sets", "Many data sets", pictures=pictures, tables=tables, tables_first=True)]
@@ -178,8 +181,7 @@ def order_table(found: Mapping[str, Sequence[Order]]) -> Table:
         "Orders of methods on the data sets on which both are complete: Wilcoxon's signed-rank test with Holm's "
         "correction over the rows; data sets on which the first method is better, and the p-value"
     )
-    titles = {"ll": "log-likelihood", "rmse": "RMSE", "crps": "CRPS"}
-    return Table(["order", *(titles[score] for score in found)], rows, caption)
+    return Table(["order", *(TITLES[score] for score in found)], rows, caption)
 
 
 def _verdict(one: Order | None) -> Item | str:
@@ -214,6 +216,46 @@ def fact_table(found: Sequence[Order], properties: Sequence[Fact]) -> Table:
         "sets on which the first method is better, and the median difference in nats"
     )
     return Table(["pair", *(title for title, _ in groups)], rows, caption)
+
+
+def trend_table(found: Mapping[str, Sequence[Order]], properties: Sequence[Fact]) -> Table:
+    """Return by score and pair the trend of the difference with each property."""
+    rows: list[list[str | Item]] = []
+    for score, ordered in found.items():
+        trends = iter(_trends(ordered, properties))
+        rows += [
+            [f"{one.first} − {one.second}", TITLES[score], *(_trend(*next(trends)) for _ in properties)]
+            for one in ordered
+        ]
+    caption = (
+        "Trends: Spearman's rank correlation, over the data sets, of the difference with size, number of inputs and "
+        "noise, with Holm's correction over the trends by a score; positive where the first method gains"
+    )
+    return Table(["pair", "score", *(fact.name for fact in properties)], rows, caption)
+
+
+def _trends(found: Sequence[Order], properties: Sequence[Fact]) -> list[tuple[float, float]]:
+    """Return rank correlations and corrected p-values, by pair and property; NaN with fewer than ``FEW`` data sets."""
+    from scipy.stats import spearmanr
+
+    tested = []
+    for one in found:
+        for fact in properties:
+            joined = pd.DataFrame({"difference": one.differences, "of_set": pd.Series(dict(fact.of_sets))}).dropna()
+            enough = len(joined) >= FEW and float(np.ptp(joined["of_set"])) > 0.0
+            whole = spearmanr(*joined.to_numpy().T) if enough else (math.nan, math.nan)
+            tested.append((float(whole[0]), float(whole[1])))
+    p = np.array([one[1] for one in tested])
+    defined = np.isfinite(p)
+    p[defined] = significance.holm(p[defined])
+    return [(one[0], float(corrected)) for one, corrected in zip(tested, p, strict=True)]
+
+
+def _trend(correlation: float, p: float) -> Item | str:
+    if math.isnan(p):
+        return ""
+    small = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    return item(with_minus(f"{correlation:+.2f}"), correlation, small=small, strong=p < ALPHA)
 
 
 def _wins(part: pd.Series[float]) -> Item | str:
