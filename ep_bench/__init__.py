@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ep_bench.data import load_dataset, standard_split
     from ep_bench.errors import UserError
     from ep_bench.estimator import Estimator
+    from ep_bench.experiments.posteriors.fidelity.compute import posterior_distances
     from ep_bench.predictions import ClassProbabilities, Predictive
     from ep_bench.recalibration import Recalibrated
     from ep_bench.report.pairwise import compare
@@ -32,6 +33,7 @@ __all__ = [
     "load_dataset",
     "load_reference",
     "load_results",
+    "posterior_distances",
     "predict_dist",
     "run",
     "standard_split",
@@ -43,6 +45,7 @@ _MODULES = {
     "load_dataset": "ep_bench.data",
     "load_reference": "ep_bench.results.references",
     "load_results": "ep_bench.api",
+    "posterior_distances": "ep_bench.experiments.posteriors.fidelity.compute",
     "predict_dist": "ep_bench.adapters",
     "run": "ep_bench.api",
     "standard_split": "ep_bench.data",

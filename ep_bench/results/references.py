@@ -11,6 +11,8 @@ from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.types import Array
 
+STEPS = 128  # of stored draws, per standard deviation of the posterior
+
 
 class ReferencePosterior(NamedTuple):
     """Draws of a network's output f at the N test inputs of a standard split, without noise, in the target's unit.
@@ -19,19 +21,28 @@ class ReferencePosterior(NamedTuple):
     ``prior_variance`` (of all weights) are those of the model, for standardised inputs and target.
     """
 
-    draws: Array  # (chains, draws per chain, N)
-    r_hat: Array  # (N,) of these draws
-    ess_bulk: Array  # (N,) effective sample sizes of these draws
+    draws: Array  # (chains, draws per chain, N), rounded to 1/128 of the posterior's standard deviation
+    r_hat: Array  # (N,) of the chains, which have more draws than are stored
+    ess_bulk: Array  # (N,) effective sample sizes of the chains
     ess_tail: Array  # (N,)
     noise_deviation: float
     noise_variance: float
     prior_variance: float
     provenance: dict[str, Any]  # the lock file of the study: options, seed, versions, checksums, environment
+    dataset: str
+    split: int
 
     @property
     def pooled(self) -> Array:
         """The draws (S, N) of all chains."""
         return self.draws.reshape(-1, self.draws.shape[2])
+
+
+def rounded(draws: Array) -> dict[str, Array]:
+    """Return draws (chains, draws, N) as integers ``draws``: multiples of ``step`` (N,) from ``start`` (N,)."""
+    start, step = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1)) / STEPS
+    step[step == 0.0] = 1.0
+    return {"draws": np.rint((draws - start) / step).astype(np.int16), "start": start, "step": step}
 
 
 def load_reference(
@@ -48,7 +59,7 @@ def load_reference(
     network : str
         ``relu`` (50 rectified units) or ``probit`` (10 units of the networks of ``ep_nn``).
     results : str or Path
-        Folder that contains ``reference-<dataset>``.
+        Folder that contains ``reference-<dataset>``, as the folder ``results`` of a clone of the repository.
 
     Returns
     -------
@@ -58,16 +69,23 @@ def load_reference(
     Raises
     ------
     UserError
-        There is no such posterior, or the file was altered after it was written.
+        There is no such posterior or folder, or the file was altered after it was written.
     """
     folder = Path(results) / f"reference-{dataset}"
+    if not folder.is_dir():
+        known = [path.name.removeprefix("reference-") for path in Path(results).glob("reference-*")]
+        allowed = (
+            known or "a data set with reference posteriors, which are in the folder results of a clone or of a release"
+        )
+        raise UserError("no reference posteriors", where=str(results), found=dataset, allowed=allowed, name=dataset)
     study, prefix = store.read_intact(folder), f"{network}/{dataset}/{split}/"
     with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
         known = sorted(name.removesuffix("/draws") for name in stored.files if name.endswith("/draws"))
         if f"{prefix}draws" not in stored.files:
             raise UserError("no such reference posterior", where=str(folder), found=prefix[:-1], allowed=known)
-        arrays = {name: stored[prefix + name] for name in ("draws", "r_hat", "ess_bulk", "ess_tail")}
+        arrays = {name: stored[prefix + name] for name in ("r_hat", "ess_bulk", "ess_tail")}
+        draws = stored[f"{prefix}start"] + stored[f"{prefix}step"] * stored[f"{prefix}draws"]
         deviation, variances = float(stored[f"{prefix}noise_deviation"]), stored[f"{prefix}variances"]
-    arrays["draws"] = arrays["draws"].astype(np.float64)
-    return ReferencePosterior(**arrays, noise_deviation=deviation, noise_variance=float(variances[0]),
-                              prior_variance=float(variances[1]), provenance=study.lock)  # fmt: skip
+    return ReferencePosterior(draws, **arrays, noise_deviation=deviation, noise_variance=float(variances[0]),
+                              prior_variance=float(variances[1]), provenance=study.lock, dataset=dataset,
+                              split=split)  # fmt: skip

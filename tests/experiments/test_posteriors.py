@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from ep_bench.experiments import figures, problems
 from ep_bench.experiments.posteriors.bands import compute as bands
 from ep_bench.experiments.posteriors.fidelity import pairs
 from ep_bench.experiments.posteriors.fidelity.compute import Approximation, Config, combine
+from ep_bench.experiments.posteriors.reference import compute
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.results import store
+from ep_bench.results.references import STEPS
 from tests.experiments.support import run_experiment
 
 KNOWN = {"use": "hmc", "dataset": "cubic", "noise_variance": 0.05, "prior_variance": 0.5}
@@ -51,9 +54,49 @@ def test_a_reference_is_loaded_with_its_diagnostics(results: Path) -> None:
     assert found.provenance["environment"]
 
 
+def test_stored_draws_are_every_second_one_up_to_rounding(tmp_path: Path) -> None:
+    options = {"posteriors": [{**KNOWN, **SHORT, "label": "relu", "hidden": [5]}], "chains": 2, "draws": 100}
+    for stored in (100, 50):
+        folder = tmp_path / str(stored) / "reference-cubic"
+        run_experiment("reference", {**options, "stored": stored}, 0, folder, "reference-cubic")
+    every, second = (ep_bench.load_reference("cubic", results=tmp_path / str(stored)) for stored in (100, 50))
+    np.testing.assert_array_equal(every.r_hat, second.r_hat)
+    difference = np.abs(every.draws[:, ::2] - second.draws) / every.pooled.std(axis=0)
+    assert 1e-6 < difference.max() < 1.2 / STEPS
+    chain = compute.decoded(compute.part(*compute.calls(compute.Config.model_validate(options), 0)[0]))
+    assert (np.abs(every.draws[0] - chain) / every.pooled.std(axis=0)).max() < 0.501 / STEPS
+
+
 def test_a_missing_reference_is_reported_with_those_that_exist(results: Path) -> None:
     with pytest.raises(UserError, match=r"no such reference posterior.*relu/cubic/1.*probit/cubic/0"):
         ep_bench.load_reference("cubic", 1, results=results)
+
+
+def test_a_data_set_without_references_is_reported_with_those_that_have_some(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no reference posteriors; found 'cubi'; allowed: cubic; did you mean 'cubic'"):
+        ep_bench.load_reference("cubi", results=results)
+    with pytest.raises(UserError, match="folder results of a clone"):
+        ep_bench.load_reference("cubic", results=tmp_path)
+
+
+def test_distances_of_a_users_draws_are_those_of_the_study(results: Path) -> None:
+    reference = ep_bench.load_reference("cubic", results=results)
+    cubic = ep_bench.load_dataset("cubic")
+    train, test = ep_bench.standard_split(len(cubic.y), 0)
+    known = {"noise_variance": 0.05, "prior_variance": 0.5}
+    model = ep_bench.Estimator("pbp", hidden=[5], epochs=3, random_state=0, **known).fit(cubic.X[train], cubic.y[train])
+    prediction = model.predict_dist(cubic.X[test])
+    found = ep_bench.posterior_distances(prediction, reference)
+    rows = {row["method"]: row for row in figures.read(store.read_study(results / "fidelity")).summary}
+    for name in ("mean_error", "wasserstein_2", "kl", "pair_kl"):
+        assert found[name].mean() == pytest.approx(float(rows["PBP"][name]), rel=1e-4)
+    deviation = np.sqrt(prediction.std() ** 2 - reference.noise_deviation**2)
+    draws = prediction.mean() + deviation * np.random.default_rng(0).normal(size=(20_000, len(test)))
+    np.testing.assert_allclose(
+        ep_bench.posterior_distances(draws, reference)["wasserstein_2"], found["wasserstein_2"], rtol=0.03
+    )
+    with pytest.raises(ValueError, match="2 test inputs, the prediction 20000"):
+        ep_bench.posterior_distances(draws.T, reference)
 
 
 def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:
@@ -104,8 +147,8 @@ def planted(distances: dict[str, float], sets: int = 1, splits: int = 1) -> Expe
 @pytest.mark.parametrize(
     ("distances", "sets", "splits", "holds", "words"),
     [
-        ({"PBP": 1.0, "VI": 2.0}, 1, 3, None, "over 3 splits; a test needs 5"),
-        ({"PBP": 1.0, "VI": 2.0}, 2, 4, True, "over 8 splits, p = "),
+        ({"PBP": 1.0, "VI": 2.0}, 1, 3, None, "over 1 data set; a test needs 5"),
+        ({"PBP": 1.0, "VI": 2.0}, 4, 5, None, "over 4 data sets; a test needs 5"),
         ({"PBP": 2.0, "VI": 1.0}, 5, 2, False, "over 5 data sets, p = "),
         ({"PBP": 1.0, "VI": 1.0}, 5, 1, None, "over 5 data sets, p = "),
         ({"BB-α 1e-6": 1.0, "BB-α 0.5": 2.0, "BB-α 1": 3.0}, 5, 1, True, "alpha near 0 is"),
@@ -125,7 +168,10 @@ def test_claims_find_planted_orders(
 
 @pytest.mark.parametrize(("sets", "holds"), [(4, None), (6, True)])
 def test_distance_and_log_likelihood_are_rank_correlated(sets: int, holds: bool | None) -> None:
-    (claim,) = pairs.claims(planted({"a": 1.0, "b": 1.1, "c": 1.2, "d": 2.0, "e": 4.0}, sets))
+    results = planted({"a": 1.0, "b": 1.1, "c": 1.2, "d": 2.0, "e": 4.0}, sets)
+    far = {"wasserstein_2": "9.0", "ll": "9.0", "method": "a, sampled"}  # the same fit again, left out
+    rows = [*results.summary, *({**row, **far} for row in results.summary if row["method"] == "a")]
+    (claim,) = pairs.claims(replace(results, summary=rows))
     assert "higher log-likelihood" in claim.text
     assert claim.holds is holds
     assert "across methods is -0.9" in claim.found

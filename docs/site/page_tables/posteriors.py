@@ -17,9 +17,10 @@ from .forms import NONE, table
 from .stored import FIVE, RESULTS, stored_study
 
 STUDY = "fidelity"
+CERTIFIED = 1.01  # R-hat
 ANNEALED = ("AIS", "AIS, back")
 SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ratio of standard deviations", "W1": "W1",
-         "W2": "W2", "KL": "KL", "LL": "LL", "CPU s": "CPU s"}  # fmt: skip
+         "W2": "W2", "TV": "TV", "KL": "KL", "KL of pairs": "KL of pairs", "LL": "LL", "CPU s": "CPU s"}  # fmt: skip
 
 
 def references() -> list[str]:
@@ -29,12 +30,13 @@ def references() -> list[str]:
     for (network, dataset), part in rows.groupby(["network", "dataset"], sort=False):
         first = part.iloc[0]
         body.append([
-            str(network), str(dataset), f"{first['noise_variance']:g}", f"{first['prior_variance']:g}", str(len(part)),
-            f"{part['r_hat'].max():.3f}", f"{part['ess_bulk'].min():,.0f}", f"{part['floor'].mean():.2f}",
+            str(network), str(dataset), f"{first['noise_variance']:g}", f"{first['prior_variance']:g}",
+            f"{part['r_hat'].max():.4f}", f"{(part['r_hat'] <= CERTIFIED).sum()} of {len(part)}",
+            f"{part[['ess_bulk', 'ess_tail']].to_numpy().min():,.0f}", f"{part['floor'].mean():.2f}",
             f"{part['cpu_seconds'].sum():,.0f}",
         ])  # fmt: skip
-    head = ["Network", "Data set", "Noise variance", "Prior variance", "Splits", "Largest R-hat", "Smallest ESS",
-            "Floor of W2", "CPU s"]  # fmt: skip
+    head = ["Network", "Data set", "Noise variance", "Prior variance", "Largest R-hat", "R-hat at most 1.01",
+            "Smallest ESS", "Floor of W2", "CPU s"]  # fmt: skip
     return table(head, sorted(body, key=lambda row: (row[0] != "relu", FIVE.index(row[1]))))
 
 

@@ -26,6 +26,7 @@ from ep_bench.experiments.method_entries import NOISE, ExperimentMethod, Options
 from ep_bench.experiments.posteriors import distances
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
 from ep_bench.experiments.posteriors.reference.compute import floor, split_data
+from ep_bench.predictions import Predictive
 from ep_bench.results.references import ReferencePosterior, load_reference
 from ep_bench.types import Array
 
@@ -96,11 +97,44 @@ def part(dataset: str, split: int, entry: str, results: str, seed: int) -> dict[
         known = reference.noise_variance, reference.prior_variance
         fit = fitted(method, known, loaded.X[train], loaded.y[train], seed)
         prediction = fit.model.predict_dist(loaded.X[test])
-        found = _distances(prediction, reference, dataset, split)
+        found = {name: np.round(one, 8).tolist() for name, one in posterior_distances(prediction, reference).items()}
     except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
         return {"failure": Failure.of(error).reason}
     ll = float(np.mean(prediction.logpdf(loaded.y[test])))
     return {**found, "ll": ll, "seconds": fit.seconds, "converged": fit.model.converged_, **_about(reference)}
+
+
+def posterior_distances(prediction: Predictive | Array, reference: ReferencePosterior) -> dict[str, Array]:
+    """Return the distances of a prediction from a reference posterior at its N test inputs.
+
+    Parameters
+    ----------
+    prediction : array or Predictive
+        Draws (S, N) of the network's output f, without noise, in the unit of the target; or a prediction of
+        observations, noise included. If it is a mixture, its components are taken as draws, with the known noise.
+    reference : ReferencePosterior
+        As `load_reference` returns it.
+
+    Returns
+    -------
+    dict
+        Arrays (N,): ``mean_error``, ``std_ratio``, ``wasserstein_1`` and ``wasserstein_2`` of f, in its standard
+        deviations under the reference; ``total_variation`` and ``kl`` (nats) of an observation; ``pair_kl`` of the
+        observations at an input and at its nearest other one.
+
+    Raises
+    ------
+    ValueError
+        The prediction has another number of inputs.
+    """
+    noise = reference.noise_deviation**2
+    if not isinstance(prediction, Predictive):
+        prediction = Predictive.equal_mixture(np.atleast_2d(np.asarray(prediction, dtype=np.float64)), noise)
+    found, inputs = prediction.means.shape[1], reference.draws.shape[2]
+    if found != inputs:
+        raise ValueError(f"the reference has {inputs} test inputs, the prediction {found}; draws have shape (S, N)")
+    partners = distances.nearest(split_data(reference.dataset, reference.split).inputs)
+    return distances.compare(prediction, reference.pooled, noise, partners)
 
 
 def fitted(method: Approximation, variances: tuple[float, float], X: Array, y: Array, seed: int) -> Fit:
@@ -150,12 +184,6 @@ def combine(
         "inputs": np.array(padded, dtype=np.float32), "names": np.array(distances.NAMES),
         "failures": np.array(failures, dtype=str),
     }, rows  # fmt: skip
-
-
-def _distances(prediction: Any, reference: ReferencePosterior, dataset: str, split: int) -> dict[str, list[float]]:
-    partners = distances.nearest(split_data(dataset, split).inputs)
-    found = distances.compare(prediction, reference.pooled, reference.noise_deviation**2, partners)
-    return {name: np.round(values, 8).tolist() for name, values in found.items()}
 
 
 def _floor(dataset: str, split: int, network: str, results: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figure and table of distances from reference posteriors, and claims with paired tests over splits."""
+"""Figure and table of distances from reference posteriors, and claims with paired tests over data sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ CAPTION = (
     "reference. TV (total variation) and KL (nats, from the reference) are of an observation, KL of pairs of the "
     "observations at an input and at its nearest neighbour. The first row is the distance between halves of the "
     "reference's chains, which limits the resolution; largest R-hat of a reference: {r_hat:.3f}. *: other variances, "
-    "so that the method does not aim at this posterior. Some sources call W1 W2."
+    "so that the method does not aim at this posterior. The script of the NeurIPS 2021 competition on approximate "
+    "inference calls W1 w2_distance."
 )
 
 
@@ -40,7 +41,7 @@ def draw(results: ExperimentResults) -> list[Picture]:
     styles = method_styles(list(labels), uses(results.options))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(max(3.4, 3.0 * len(networks)), 3.4), layout="constrained")
-        axes = figure.subplots(1, len(networks), squeeze=False, sharey=True)[0]
+        axes = figure.subplots(1, len(networks), squeeze=False, sharex=True, sharey=True)[0]
         for ax, network in zip(axes, networks, strict=True):
             _panel(ax, results.summary, network, styles)
         axes[0].set_ylabel("W2 from the posterior, better \N{DOWNWARDS ARROW}")
@@ -68,8 +69,7 @@ def _panel(ax: Axes, rows: Sequence[Mapping[str, str]], network: str, styles: Ma
     for value in floors(rows, network, "wasserstein_2"):
         ax.axhline(value, color="0.6", linewidth=0.8)
     ax.set(xscale="log", yscale="log", title=f"{network} network", xlabel="CPU seconds of a fit")
-    low, high = ax.get_xlim()
-    ax.set_xlim(0.6 * low, 1.6 * high)
+    ax.margins(x=0.1)
     log_ticks(ax.xaxis)
 
 

@@ -1,11 +1,12 @@
 """Reference posteriors: long chains of Hamiltonian Monte Carlo on networks whose variances are known.
 
 The variances of noise and weights are fixed at stated values, so that all methods can approximate the same posterior.
-Stored are thinned draws of the network's output f at the test inputs, without noise, in the unit of the target. A part
-of the computation is one chain, so that an interrupted run continues with the chains that are missing.
+Stored are thinned draws of the network's output f at the test inputs, without noise, in the unit of the target, rounded
+to a small fraction of the posterior's standard deviation. A part of the computation is one chain, so that an
+interrupted run continues with the chains that are missing.
 
-Convergence is judged at all test inputs. The two halves of the chains give the distance that a comparison with the
-reference cannot resolve.
+Convergence is judged at all test inputs, of more draws than are stored. The two halves of the stored chains give the
+distance that a comparison with the reference cannot resolve.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ep_bench.experiments.posteriors import distances
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc.draws import by_input, draw_outputs
 from ep_bench.predictions import Predictive
+from ep_bench.results.references import rounded
 from ep_bench.types import Array, Rows
 
 GRADES = ((1.01, "1.01"), (1.05, "1.05"), (np.inf, "not converged"))
@@ -63,7 +65,8 @@ class Config(Options):
     )  # fmt: skip
     splits: tuple[NonNegativeInt, ...] = Field((0,), min_length=1, description="standard splits")
     chains: PositiveInt = Field(4, ge=2, description="independent chains per posterior")
-    draws: PositiveInt = Field(2000, description="stored draws per posterior, evenly thinned")
+    draws: PositiveInt = Field(2000, description="draws per posterior, evenly thinned, of which R-hat is computed")
+    stored: PositiveInt = Field(1000, description="draws of these that are stored, evenly thinned")
 
 
 class SplitData(NamedTuple):
@@ -138,8 +141,8 @@ def combine(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the draws of all posteriors, and one summary row per posterior and split.
 
-    Arrays have names ``<network>/<data set>/<split>/<name>``: ``draws`` (chains, draws, N) float32, and ``r_hat``,
-    ``ess_bulk`` and ``ess_tail`` (N,) of these draws; ``variances`` (2,) of noise and weights, standardised;
+    Arrays have names ``<network>/<data set>/<split>/<name>``: those of ``rounded`` for the stored draws, and ``r_hat``,
+    ``ess_bulk`` and ``ess_tail`` (N,) of all draws; ``variances`` (2,) of noise and weights, standardised;
     ``noise_deviation`` in the unit of the target.
     """
     arrays: dict[str, Any] = {}
@@ -147,25 +150,21 @@ def combine(
     places = [(entry, split) for entry in config.posteriors for split in config.splits]
     for place, (entry, split) in enumerate(places):
         parts = values[place * config.chains : (place + 1) * config.chains]
-        draws = np.array([decoded(one) for one in parts])
-        measures = by_input(draws.astype(np.float64))
+        draws = np.array([decoded(one) for one in parts], dtype=np.float64)
+        measures, stored = by_input(draws), draws[:, :: -(-config.draws // config.stored)]
         known, options = split_data(entry.dataset, split), entry.config
         noise = known.scale * float(options.noise_variance or 0.0) ** 0.5
         prefix = f"{entry.label}/{entry.dataset}/{split}/"
         variances = np.array([options.noise_variance, options.prior_variance])
-        arrays |= {f"{prefix}{name}": value for name, value in measures.items()}
-        arrays |= {
-            f"{prefix}draws": draws,
-            f"{prefix}variances": variances,
-            f"{prefix}noise_deviation": np.array(noise),
-        }
-        summary.append(_row(entry, split, draws, measures, parts))
+        about = {"variances": variances, "noise_deviation": np.array(noise)}
+        arrays |= {f"{prefix}{name}": value for name, value in (rounded(stored) | measures | about).items()}
+        summary.append(_row(entry, split, stored, measures, parts))
     return arrays, summary
 
 
 def floor(draws: Array, noise_variance: float, partners: Any) -> dict[str, Array]:
     """Return the distances (N,) of the first half of the chains from the second; ``draws`` (chains, draws, N)."""
-    first, second = (half.reshape(-1, draws.shape[2]).astype(np.float64) for half in np.array_split(draws, 2))
+    first, second = (half.reshape(-1, draws.shape[2]) for half in np.array_split(draws, 2))
     return distances.compare(Predictive.equal_mixture(first, noise_variance), second, noise_variance, partners)
 
 
@@ -179,7 +178,7 @@ def _row(
 ) -> dict[str, Any]:
     """Return a row of the summary."""
     worst, options = float(measures["r_hat"].max()), entry.config
-    halves = (half.reshape(-1, draws.shape[2]).astype(np.float64) for half in np.array_split(draws, 2))
+    halves = (half.reshape(-1, draws.shape[2]) for half in np.array_split(draws, 2))
     first, second = (Predictive.equal_mixture(half, 0.0) for half in halves)
     gap = (distances.interval_means(first) - distances.interval_means(second)) / second.std()
     return {
