@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,9 +98,7 @@ def write(setup: ExperimentSetup, folder: Path, computed: Computed, about: Mappi
     """
     keep_earlier(folder)
     arrays, summary = computed
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    store.write_atomically(folder / ARRAYS, content.getvalue())
+    store.write_atomically(folder / ARRAYS, _npz(arrays))
     store.write_atomically(folder / SUMMARY, _csv(summary))
     lock = {
         "cell": store.factor_hash(setup.factors),
@@ -136,6 +135,16 @@ def failures(folder: Path) -> list[str]:
         return []
     with np.load(folder / ARRAYS) as arrays:
         return [str(text) for text in arrays["failures"]] if "failures" in arrays else []
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    """Return the content of an npz file, which LZMA makes about a tenth smaller than ``np.savez_compressed`` does."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_LZMA) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    return content.getvalue()
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from ep_bench.errors import UserError
 from ep_bench.experiments import figures, problems
 from ep_bench.experiments.posteriors.bands import compute as bands
 from ep_bench.experiments.posteriors.fidelity import pairs
-from ep_bench.experiments.posteriors.fidelity.compute import Approximation, Config, combine
+from ep_bench.experiments.posteriors.fidelity.compute import Approximation, Config, calls, combine
 from ep_bench.experiments.posteriors.reference import compute
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.results import store
@@ -117,6 +117,21 @@ def test_parts_of_an_earlier_reference_are_refused(results: Path) -> None:
         UserError, match=r"PBP on cubic, split 0: compared with an earlier reference .*cells.*run again"
     ):
         combine(config, 0, [{"reference": "0" * 12}])
+
+
+def test_more_data_sets_have_their_own_splits_and_networks() -> None:
+    methods = [{"use": "pbp"}, {"use": "laplace", "network": "probit"}]
+    more = [{"datasets": ["power"], "splits": [0, 1], "networks": ["relu"]}]
+    config = Config.model_validate({"datasets": ["boston"], "splits": [3], "more": more, "methods": methods})
+    assert [(call[0], call[1], "probit" in call[2]) for call in calls(config, 0)] == [
+        ("boston", 3, False), ("boston", 3, True), ("power", 0, False), ("power", 1, False),
+    ]  # fmt: skip
+
+
+def test_data_sets_have_the_same_weight_whatever_their_number_of_splits() -> None:
+    found = {("a", "0"): 1.0, ("a", "1"): 1.0, ("a", "2"): 1.0, ("b", "0"): 4.0}
+    assert pairs.geometric_mean(found) == pytest.approx(2.0)
+    assert pairs.set_means(found) == [1.0, 4.0]
 
 
 def test_known_variances_have_the_names_of_each_method() -> None:

@@ -64,6 +64,14 @@ class Fit(NamedTuple):
     seconds: float
 
 
+class More(Options):
+    """Further data sets with their own splits and networks."""
+
+    datasets: RegressionSets = Field(min_length=1)
+    splits: tuple[NonNegativeInt, ...] = Field(min_length=1)
+    networks: tuple[Literal["relu", "probit"], ...] = Field(("relu", "probit"), min_length=1)
+
+
 class Config(Options):
     """Options of the experiment."""
 
@@ -74,16 +82,36 @@ class Config(Options):
         min_length=1,
         description="method entries as in a study, each with its network; the variances are those of the reference",
     )
+    more: tuple[More, ...] = Field(
+        (), description="further data sets, each entry with its own `splits` and `networks` (default: both)"
+    )
     results: str = Field("results", description="folder of the results of the studies reference-<data set>")
+
+
+class Place(NamedTuple):
+    """A data set, a split, and the entries whose networks have a reference posterior there."""
+
+    dataset: str
+    split: int
+    entries: list[Approximation]
+
+
+def places(config: Config) -> list[Place]:
+    """Return all places, by data set and split."""
+    return [
+        Place(dataset, split, [entry for entry in config.methods if entry.network in group.networks])
+        for group in (More(datasets=config.datasets, splits=config.splits), *config.more)
+        for dataset in group.datasets
+        for split in group.splits
+    ]
 
 
 def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
     """Return the arguments of ``part``, by data set, split and method."""
     return [
-        (dataset, split, entry.model_dump_json(), config.results, seed)
-        for dataset in config.datasets
-        for split in config.splits
-        for entry in config.methods
+        (place.dataset, place.split, entry.model_dump_json(), config.results, seed)
+        for place in places(config)
+        for entry in place.entries
     ]
 
 
@@ -164,19 +192,18 @@ def combine(
     """
     rows, by_input = [], []
     results = iter(values)
-    for dataset in config.datasets:
-        for split in config.splits:
-            found = {entry: next(results) for entry in config.methods}
-            floors = {name: _floor(dataset, split, name, config.results)
-                      for name in sorted({entry.network for entry in config.methods})}  # fmt: skip
-            for entry, value in found.items():
-                _refuse_other(value, floors[entry.network], f"{entry.label or entry.use} on {dataset}, split {split}")
-            pairs = [((entry.network, entry.label or entry.use, entry.knows_variances), value)
-                     for entry, value in found.items()]  # fmt: skip
-            pairs += [((network, FLOOR, True), value) for network, value in floors.items()]
-            for (network, label, same), value in pairs:
-                rows.append(_row(network, dataset, split, label, value, same=same))
-                by_input.append([value.get(name, []) for name in distances.NAMES])
+    for dataset, split, entries in places(config):
+        found = {entry: next(results) for entry in entries}
+        floors = {name: _floor(dataset, split, name, config.results)
+                  for name in sorted({entry.network for entry in entries})}  # fmt: skip
+        for entry, value in found.items():
+            _refuse_other(value, floors[entry.network], f"{entry.label or entry.use} on {dataset}, split {split}")
+        pairs = [((entry.network, entry.label or entry.use, entry.knows_variances), value)
+                 for entry, value in found.items()]  # fmt: skip
+        pairs += [((network, FLOOR, True), value) for network, value in floors.items()]
+        for (network, label, same), value in pairs:
+            rows.append(_row(network, dataset, split, label, value, same=same))
+            by_input.append([value.get(name, []) for name in distances.NAMES])
     longest = max((len(values) for row in by_input for values in row), default=0)
     padded = [[[*values, *[np.nan] * (longest - len(values))] for values in row] for row in by_input]
     failures = [f"{row['method']} on {row['dataset']}: {row['failure']}" for row in rows if row["failure"]]

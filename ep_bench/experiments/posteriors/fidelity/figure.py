@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.posteriors.fidelity import pairs
-from ep_bench.experiments.posteriors.fidelity.pairs import floors, methods_of, values
+from ep_bench.experiments.posteriors.fidelity.pairs import floors, geometric_mean, methods_of, set_means, values
 from ep_bench.experiments.record import Claim, ExperimentResults, uses
 from ep_bench.plotting.axes import side_by_side
 from ep_bench.plotting.method_style import MethodStyle, method_styles
@@ -23,9 +23,9 @@ COLUMNS = {
     "total_variation": "TV", "kl": "KL", "pair_kl": "KL of pairs", "ll": "LL", "seconds": "CPU s",
 }  # fmt: skip
 CAPTION = (
-    "Distance from the reference posterior, network {network}; means over data sets and splits of means over the test "
-    "inputs (std ratio: medians), sorted by W2. Mean error, W1 and W2 (Wasserstein distances of order 1 and 2) are of "
-    "the network's output without noise, in standard deviations of the reference; std ratio is relative to the "
+    "Distance from the reference posterior, network {network}; means over data sets of means over their splits and the "
+    "test inputs (std ratio: medians), sorted by W2. Mean error, W1 and W2 (Wasserstein distances of order 1 and 2) "
+    "are of the network's output without noise, in standard deviations of the reference; std ratio is relative to the "
     "reference. TV (total variation) and KL (nats, from the reference) are of an observation, KL of pairs of the "
     "observations at an input and at its nearest neighbour. The first row is the distance between halves of the "
     "reference's chains, which limits the resolution; largest R-hat of a reference: {r_hat:.3f}. *: other variances, "
@@ -63,7 +63,7 @@ def _panel(ax: Axes, rows: Sequence[Mapping[str, str]], network: str, styles: Ma
         if not distance:
             continue
         look = styles[method]
-        x, y = (float(np.exp(np.mean(np.log(np.maximum(list(one.values()), 1e-3))))) for one in (seconds, distance))
+        x, y = geometric_mean(seconds), geometric_mean(distance)
         face = look.colour if same else "none"
         ax.plot(x, y, look.marker, color=look.colour, markerfacecolor=face, markersize=5, label=method)
     for value in floors(rows, network, "wasserstein_2"):
@@ -99,4 +99,4 @@ def _table(rows: Sequence[Mapping[str, str]], network: str) -> Table:
 
 
 def _mean(found: Mapping[tuple[str, str], float]) -> float:
-    return float(np.mean(list(found.values()))) if found else np.inf
+    return float(np.mean(set_means(found))) if found else np.inf

@@ -45,10 +45,23 @@ def methods_of(rows: Rows, network: str, *, with_floor: bool = False) -> dict[st
     return {FLOOR: None, **found} if with_floor else found
 
 
+def set_means(found: Mapping[tuple[str, str], float]) -> list[float]:
+    """Return the means over the splits of each data set, of values by data set and split."""
+    by_set: dict[str, list[float]] = {}
+    for (dataset, _), value in found.items():
+        by_set.setdefault(dataset, []).append(value)
+    return [float(np.mean(values)) for values in by_set.values()]
+
+
+def geometric_mean(found: Mapping[tuple[str, str], float]) -> float:
+    """Return the geometric mean over data sets and splits, in which each data set has the same weight."""
+    return float(np.exp(np.mean(set_means({key: math.log(max(value, 1e-3)) for key, value in found.items()}))))
+
+
 def floors(rows: Rows, network: str, name: str) -> list[float]:
     """Return the geometric mean of the floor in a list, empty without a floor."""
-    found = list(values(rows, network, FLOOR, name).values())
-    return [float(np.exp(np.mean(np.log(found))))] if found else []
+    found = values(rows, network, FLOOR, name)
+    return [geometric_mean(found)] if found else []
 
 
 def claims(results: ExperimentResults) -> list[Claim]:
@@ -113,10 +126,7 @@ def _negative(
     """
     from scipy.stats import ttest_1samp
 
-    by_set: dict[str, list[float]] = {}
-    for (dataset, _), value in found.items():
-        by_set.setdefault(dataset, []).append(value)
-    means = np.array([np.mean(values) for values in by_set.values()])
+    means = np.array(set_means(found))
     mean = float(means.mean())
     words = f"{template.format(f'{shown(mean):.3g}')} on average over {len(means)} data set{'s' * (len(means) > 1)}"
     if len(means) < FEWEST:
