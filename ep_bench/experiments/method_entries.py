@@ -44,7 +44,7 @@ class ExperimentMethod(BaseModel):
     @model_validator(mode="after")
     def _known(self) -> ExperimentMethod:
         if "tune" in (self.model_extra or {}):
-            raise ValueError("options are not searched in an experiment; give the options without tune")
+            raise ValueError("options are not searched in this experiment; give the options without tune")
         self._check()
         return self
 
@@ -178,7 +178,7 @@ class OptionSearch(BaseModel):
 
 
 class KnownNoiseMethod(ExperimentMethod):
-    """A method entry with optional ``noise_deviation`` and ``tune``; the other keys are options of the method."""
+    """A method entry with an optional ``noise_deviation``; the other keys are options of the method."""
 
     noise_deviation: float | None = Field(
         None,
@@ -186,19 +186,6 @@ class KnownNoiseMethod(ExperimentMethod):
         description="known standard deviation of the noise in the unit of the target, for methods with the option "
         "noise_variance",
     )
-
-    tune: OptionSearch | None = Field(None, description="search for options, as in a study; none by default")
-
-    @model_serializer(mode="wrap")
-    def _without_search(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out ``tune`` of entries without it, which are older than this key."""
-        return {key: value for key, value in handler(self).items() if key != "tune" or value is not None}
-
-    @model_validator(mode="after")
-    def _searchable(self) -> KnownNoiseMethod:
-        if self.tune is not None and not methods.get(self.use).space:
-            raise ValueError(f"tune: {self.use} declares no space of options")
-        return self
 
     @model_validator(mode="after")
     def _noise(self) -> KnownNoiseMethod:
@@ -219,6 +206,23 @@ class KnownNoiseMethod(ExperimentMethod):
         if self.noise_deviation is not None:
             options[NOISE] = (self.noise_deviation / target_std) ** 2
         return options
+
+
+class SearchedMethod(KnownNoiseMethod):
+    """A method entry with optional ``noise_deviation`` and ``tune``; the other keys are options of the method."""
+
+    tune: OptionSearch | None = Field(None, description="search for options, as in a study; none by default")
+
+    @model_serializer(mode="wrap")
+    def _without_search(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out ``tune`` of entries without it, which are older than this key."""
+        return {key: value for key, value in handler(self).items() if key != "tune" or value is not None}
+
+    @model_validator(mode="after")
+    def _searchable(self) -> SearchedMethod:
+        if self.tune is not None and not methods.get(self.use).space:
+            raise ValueError(f"tune: {self.use} declares no space of options")
+        return self
 
     def fitted(self, X: Array, y: Array, seed: int) -> tuple[Any, float]:
         """Return the method fitted to X (n, d) and y (n,), and the seconds of search and fit without compilation."""

@@ -287,8 +287,15 @@ def _remarks(number: Mapping[str, Any], lock: Lock, method: str, dataset: str) -
     for remark in load_sources().table(number["source"], number["table"]).remarks:
         if number["method"] not in remark.methods or remark.dataset not in {None, number["dataset"]}:
             continue
+        if remark.use not in {"", _use(lock, method)}:
+            continue
         if remark.unless is None or not _remark_applies(remark.unless, lock, method, dataset):
             yield remark.text
+
+
+def _use(lock: Lock, method: str) -> str:
+    """Return the registry name or dotted path of an entry's method."""
+    return str((lock.get("methods") or {}).get(method, {}).get("use"))
 
 
 def _remark_applies(wanted: CellOptions, lock: Lock, method: str, dataset: str) -> bool:
@@ -303,13 +310,12 @@ def _has(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _accepted(metric: str, lock: Lock, method: str, dataset: str) -> list[str]:
     """Return the reason for which a study accepts a difference, if there is one."""
-    use = (lock.get("methods") or {}).get(method, {}).get("use")
     name = (lock.get("datasets") or {}).get(dataset, {}).get("name")
     items: Iterable[Mapping[str, Any]] = lock.get("accept") or ()
     return [
         ACCEPTED + str(item["reason"])
         for item in items
-        if item["method"] in {method, use}
+        if item["method"] in {method, _use(lock, method)}
         and item.get("metric", metric) == metric
         and item.get("dataset", dataset) in {dataset, name}
     ][:1]

@@ -109,9 +109,13 @@ class CellOptions(_Strict):
 
 
 class Remark(_Strict):
-    """A remark on a comparison, for one data set or all, unless the cells have certain options."""
+    """A remark on a comparison, for one data set or all, unless the cells have certain options.
+
+    With ``use``, it is on entries of this method only.
+    """
 
     methods: tuple[str, ...]
+    use: str = ""
     dataset: str | None = None
     unless: CellOptions | None = None
     text: str

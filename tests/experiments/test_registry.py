@@ -74,6 +74,7 @@ INVALID = [
     ("discontinuity", {"point": 500}, ("point",), "points"),
     ("fixed_predictions", {"dataset": "bostn"}, ("dataset",), "boston"),
     ("fixed_times", {"datasets": [{"name": "bostn"}]}, ("datasets", 0, "name"), "boston"),
+    ("fixed_times", {"methods": [{"use": "gp", "tune": {}}, {"use": "gp_t"}]}, ("methods", 0), "without tune"),
     ("mountain_car", {"row": 5}, ("row",), "rows"),
     ("network_convergence", {"sweeps": [20, 10]}, ("sweeps",), "must increase"),
     ("network_convergence", {"dataset": "bosten"}, ("dataset",), "boston"),

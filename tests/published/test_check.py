@@ -25,12 +25,12 @@ from ep_bench.types import COLUMNS
 HERNANDEZ = "hernandez-lobato2015"
 
 
-def study(method="PBP", published=("PBP",), dataset="boston", splits=None, **more):
+def study(method="PBP", published=("PBP",), dataset="boston", splits=None, use="pbp", **more):
     """Return the lock of a study of one method on one data set."""
     return {
         "study": "s",
         "splits": splits or {"scheme": "standard"},
-        "methods": {method: {"use": "pbp", "published": list(published)}},
+        "methods": {method: {"use": use, "published": list(published)}},
         "datasets": {dataset: {"name": dataset}},
         "accept": [],
         **more,
@@ -212,7 +212,7 @@ def test_own_random_splits_are_compared_with_own_random_splits():
 
 def test_standard_splits_are_compared_with_random_ones_as_independent_means():
     # ll -2.5 and -2.7 in turn: mean -2.6, standard error 0.1 / sqrt 20; published -2.58 +- 0.04, last digit 0.01
-    lock = study(method="vi", published=["hoDVI-1 (homoscedastic)"])
+    lock = study(method="vi", published=["hoDVI-1 (homoscedastic)"], use="vi")
     found = only(check(frame(rows(method="vi", ll=[-2.5, -2.7] * 10)), lock))
     assert found["z"] == pytest.approx(-0.02 / math.sqrt(0.0005 + 0.0016 + 1e-4 / 12))
     assert (found["verdict"], found["n_splits"]) == ("yardstick", 20)
@@ -221,6 +221,13 @@ def test_standard_splits_are_compared_with_random_ones_as_independent_means():
         "not the published splits but others of the same kind: independent means; "
         "the published row has an empirical-Bayes prior"
     )
+
+
+def test_a_remark_on_one_method_is_not_on_entries_of_another():
+    # the prior of dvi is that of the paper, without an option for it
+    locks = {use: study(published=["hoDVI-1 (homoscedastic)"], use=use) for use in ("vi", "dvi")}
+    found = {use: only(check(frame(rows(ll=-2.6)), lock))["reason"] for use, lock in locks.items()}
+    assert found["vi"] == f"{found['dvi']}; the published row has an empirical-Bayes prior"
 
 
 @pytest.mark.parametrize(("column", "source"), [("hoDVI-1 (homoscedastic)", "wu2019-dvi"), ("SGP L1", "star-dgp")])

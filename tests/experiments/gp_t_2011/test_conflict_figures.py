@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ep_bench import experiments
+from ep_bench.experiments.gp_t_2011.conflict_evidence.figure import measures as evidence_measures
 from ep_bench.experiments.record import ExperimentResults
 
 
@@ -135,3 +136,12 @@ def test_failures_have_markers_and_titles_have_errors() -> None:
     assert mode.get_xydata().tolist() == [[1.0, 1.0]]
     assert all("mean error 0.5 nats" in panel.get_title() for panel in (figure.axes[0], figure.axes[4]))
     assert len(figure.axes[2].lines) == 2  # both modes are in the panel of annealed importance sampling
+
+
+def test_failures_are_counted_below_and_above_the_mode_and_by_area() -> None:
+    arrays = evidence_of()
+    arrays["swept_1_0"][:, 4] = False  # a second area, at the largest lengthscale
+    found = evidence_measures(ExperimentResults("s", arrays))
+    for words, counts in (("failures below the mode", (1, 1)), ("failures above the mode", (4, 0))):
+        assert [found[f"{words}, example {e}"] for e in (1, 2)] == list(counts)
+    assert [found[f"separate areas of failures, example {e}"] for e in (1, 2)] == [2, 1]

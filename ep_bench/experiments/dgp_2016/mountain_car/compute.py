@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics
-from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
+from ep_bench.experiments.method_entries import Options, SearchedMethod
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
 from ep_bench.predictions import Predictive
@@ -34,10 +34,10 @@ Mask = NDArray[np.bool_]
 class Config(Options):
     """Options of the experiment."""
 
-    methods: tuple[KnownNoiseMethod, ...] = Field(
+    methods: tuple[SearchedMethod, ...] = Field(
         (
-            KnownNoiseMethod.named("dgp_ep", "GP", hidden=[], inducing=50),
-            KnownNoiseMethod.named("dgp_ep", "DGP", hidden=[2], inducing=50),
+            SearchedMethod.named("dgp_ep", "GP", hidden=[], inducing=50),
+            SearchedMethod.named("dgp_ep", "DGP", hidden=[2], inducing=50),
         ),
         min_length=1,
         description="method entries as in a study: use, label and options; only the layers of the first method with a "

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from scipy import ndimage
 
 from ep_bench.experiments.gp_t_2011 import EXAMPLES, PAPER
 from ep_bench.experiments.record import ExperimentResults
@@ -127,6 +128,7 @@ def measures(results: ExperimentResults) -> dict[str, float]:
         found |= {
             f"failures below the mode, example {number}": float((~swept[:, below]).sum()),
             f"failures above the mode, example {number}": float((~swept[:, ~below]).sum()),
+            f"separate areas of failures, example {number}": float(ndimage.label(~swept)[1]),
             f"convergence next to the mode, example {number}": float(swept[row, column]),
         }
     return found

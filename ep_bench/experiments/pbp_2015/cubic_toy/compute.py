@@ -21,7 +21,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from ep_bench import data
 from ep_bench.experiments import distribution_distances
-from ep_bench.experiments.method_entries import KnownNoiseMethod, Options, refuse_unknown
+from ep_bench.experiments.method_entries import Options, SearchedMethod, refuse_unknown
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Config(Options):
     """Options of the experiment."""
 
-    methods: tuple[KnownNoiseMethod, ...] = Field(
-        (KnownNoiseMethod.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),
+    methods: tuple[SearchedMethod, ...] = Field(
+        (SearchedMethod.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),
         min_length=1,
         description="method entries as in a study: use, label and options (PBP: 100 hidden units, 40 epochs, sec. 5.3)",
     )
@@ -102,7 +102,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def _entries(config: Config, seed: int) -> list[tuple[str, KnownNoiseMethod, int]]:
+def _entries(config: Config, seed: int) -> list[tuple[str, SearchedMethod, int]]:
     """Return name, entry and seed of each fit; with several seeds, the names have the number of the seed."""
     found = []
     for entry in config.methods:
