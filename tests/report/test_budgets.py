@@ -102,7 +102,7 @@ def test_recalibrated_entries_are_compared_with_those_without(tmp_path: Path) ->
         ["BP, 20 trials", "isotonic", "+4.000", "2.0", "1.0", "+1.099", "2.0", "1.0"],
         ["PBP, 20 trials", "isotonic", "−1.000", "1.0", "2.0", "−0.288", "1.0", "2.0"],
     ]
-    assert "4 splits each" in table.caption
+    assert "log-likelihood: boston, concrete and yacht, 4 splits each; CRPS: boston" in table.caption
 
 
 def test_a_method_without_any_cell_has_no_row(tmp_path: Path) -> None:

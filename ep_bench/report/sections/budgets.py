@@ -283,10 +283,10 @@ def recalibration_tables(merged: MergedStudies, entries: Mapping[str, Mapping[st
     rows.sort(key=lambda row: math.inf if isinstance(row[2], str) else -float(row[2]["value"]))
     head = ["entry", "recalibration"]
     head += [text for title in ("LL", "CRPS") for text in (title, "rank before", "rank after")]
-    blocks = next((f" ({ranks.blocks})" for ranks in ranked if len(ranks.families) > 1), "")
+    blocks = "; ".join(f"{SCORES[ranks.score]}: {ranks.blocks}" for ranks in ranked if len(ranks.families) > 1)
     caption = (
         "Gain by recalibration, as in the table of gains, and average ranks among these entries, all without and all "
-        f"with it{blocks}"
+        "with it" + (f" ({blocks})" if blocks else "")
     )
     return [Table(head, rows, caption)]
 
