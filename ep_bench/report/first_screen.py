@@ -142,8 +142,9 @@ def _sets_left_out(table: ScoreTable, board: Leaderboard) -> Iterator[str]:
             )
         elif name in table.unbounded:
             yield f"The log-likelihood has no upper bound on {table.unbounded[name]}: compare by CRPS there."
-        elif name not in board.datasets:
-            yield f"{name} does not count in these ranks: some ranked methods lack splits there."
+    named = {*board.datasets, *table.unranked, *table.unbounded}
+    if lacking := [name for name in board.chosen if name not in named]:
+        yield f"Some ranked methods lack splits on data sets that do not count in these ranks: {', '.join(lacking)}."
 
 
 def _why_not_ranked(table: ScoreTable, board: Leaderboard, method: str) -> str:

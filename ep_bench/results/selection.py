@@ -50,7 +50,8 @@ def require_matches(wanted: Wanted, cells: Iterable[Mapping[str, Any]]) -> None:
         values = list(dict.fromkeys(str(cell[key]) for cell in cells))
         if vain := [glob for glob in globs if not any(_matches(value, glob) for value in values)]:
             found = " ".join(f"{key}={glob}" for glob in vain)
-            raise UserError("no cell matches", where="--select", found=found, allowed=values, name=vain[0])
+            hint = "; several values need one --select each" * any("," in glob for glob in vain)
+            raise UserError(f"no cell matches{hint}", where="--select", found=found, allowed=values, name=vain[0])
     if not any(matches(cell, wanted) for cell in cells):
         found = " ".join(f"{key}={glob}" for key, globs in wanted.items() for glob in globs)
         raise UserError("no cell matches all keys", where="--select", found=found)

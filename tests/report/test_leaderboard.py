@@ -97,6 +97,17 @@ def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_stu
     )
 
 
+def test_data_sets_on_which_ranked_methods_lack_splits_are_named_in_one_sentence(tmp_path, make_study):
+    def change(row):
+        return None if row["method"] != "ridge" and row["dataset"] in {"wine", "energy"} else row
+
+    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "wine", "energy"], change=change)
+    excluded = first_screen.views(ReportContext(merge.merge([folder])))[0].excluded
+    assert excluded[1] == (
+        "Some ranked methods lack splits on data sets that do not count in these ranks: wine, energy."
+    )
+
+
 def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
     def change(row):
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ep_bench.report import merge
+from ep_bench.report import merge, significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import learning_curves, many_sets
 
@@ -47,6 +48,23 @@ def test_orders_are_signed_rank_tests_on_common_data_sets(report: ReportContext)
     assert first.p == pytest.approx(min(2 * min(p), 1.0))
     assert second.p == pytest.approx(max(p[1], first.p))
     assert "set12" not in second.differences.index  # the log-likelihood has no upper bound there
+
+
+def test_a_failed_fit_is_the_largest_loss(report: ReportContext) -> None:
+    table = next(one.table for one in report.scores if one.score.name == "ll")
+    rows, means = report.merged.rows.copy(), many_sets.set_means(table)
+    rows.loc[(rows["method"] == "good") & rows["dataset"].isin(["set5", "set6"]) & (rows["split"] == 1), "status"] = (
+        "failed"
+    )
+    merged = replace(report.merged, rows=rows)
+    (order,) = many_sets.orders(many_sets.with_losses(means, merged), [("good", "poor")])
+    assert (order.differences[["set5", "set6"]] == -np.inf).all()
+    assert order.wins == 8
+    finite = order.differences.replace(-np.inf, -1e3).to_numpy()
+    assert order.p == pytest.approx(float(significance.signed_rank_p(finite[None])[0]))
+    both = means.copy()
+    both.loc["set7", ["good", "poor"]] = -np.inf
+    assert "set7" not in many_sets.orders(both, [("good", "poor")])[0].differences.index
 
 
 def test_numbers_of_decided_pairs_are_those_of_the_tests(report: ReportContext) -> None:

@@ -64,6 +64,23 @@ def test_a_data_set_without_a_score_of_every_method_is_omitted(tmp_path: Path, m
         assert (one.ours.n, one.theirs.n) == (4, 4)
 
 
+def test_data_sets_that_do_not_count_are_left_out_except_beside_published_ranks(
+    tmp_path: Path, make_study: Any
+) -> None:
+    groups = [GROUP_OF_THREE, {"name": "own", "methods": ["PBP-1", "mine"]}]
+    folder = study(tmp_path / "s", make_study, groups)
+    lock = store.read_lock(folder)
+    lock["datasets"]["wine"]["target_values"], lock["datasets"]["yacht"]["unranked"] = 6, "a leak"
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    beside, own = collected(folder)
+    assert [one.ours.n for one in beside.ranks] == [5, 5]
+    assert [one.ours.datasets for one in own.ranks] == [
+        ("boston", "energy", "power"),
+        ("boston", "wine", "energy", "power"),
+    ]
+    assert [one.ours.incomplete for one in own.ranks] == [0, 0]
+
+
 def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -> None:
     groups = [{"name": "all", "methods": ["PBP-1", "HMC-1", "HMC-2"], "beside": "bui2015"}]
     first = study(tmp_path / "a", make_study, groups, methods=("HMC-1", "DGP-2-50"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 
+import pandas as pd
+
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import many_sets, rank_groups
 from ep_bench.report.sections.many_sets import Order
@@ -36,7 +38,7 @@ def decided() -> Lines:
     body = []
     for one in group.ranks:
         found = _table(one.ours.score.name)
-        ranking, means = many_sets.bounded(one.ours, found), many_sets.set_means(found)
+        ranking, means = many_sets.bounded(one.ours, found), _with_losses(found)
         pairs = many_sets.all_pairs(ranking)
         body.append([
             NAMES[found.score.name], str(len(pairs)), *map(_nemenyi, (many_sets.restricted(ranking, NINE), ranking)),
@@ -44,6 +46,10 @@ def decided() -> Lines:
         ])  # fmt: skip
     tests = ["Nemenyi, sets of the papers", "Nemenyi, all", "Each pair, sets of the papers", "Each pair, all"]
     return table(["Score", "Pairs", *tests], body)
+
+
+def _with_losses(found: ScoreTable) -> pd.DataFrame:
+    return many_sets.with_losses(many_sets.set_means(found), _report().merged)
 
 
 def _nemenyi(ranking: Ranking) -> str:
@@ -98,7 +104,7 @@ def stated_orders() -> Lines:
     """Return what nine data sets and all decide about the orders that papers state; by CRPS, all only."""
     pairs, heads, columns = many_sets.pairs_of(_report()), [], []
     for score in (*SCORES, "crps"):
-        means = many_sets.set_means(_table(score))
+        means = _with_losses(_table(score))
         parts = {"sets of the papers": means[means.index.isin(NINE)]} if score in SCORES else {}
         for title, part in {**parts, "all": means}.items():
             heads.append(f"{NAMES[score]}, {title}")

@@ -95,12 +95,10 @@ def dataset_table(cards: Iterable[Card]) -> Columns:
     from ep_bench import data as package
     from ep_bench.cli.output.text import Columns
 
-    rows: list[tuple[str, ...]] = [("name", "points", "inputs", "classes", "splits", "where", "title")]
+    rows: list[tuple[str, ...]] = [("name", "points", "inputs", "classes", "splits", "masks", "where", "title")]
     for card in cards:
-        classes = str(len(card.classes) or "")
-        rows.append(
-            (card.name, str(card.n), str(card.d), classes, str(card.n_splits), package.location(card), card.title)
-        )
+        numbers = (str(card.n), str(card.d), str(len(card.classes) or ""), str(card.n_splits))
+        rows.append((card.name, *numbers, " ".join(card.masks), package.location(card), card.title))
     return Columns(rows, drop=["title"])
 
 

@@ -4,8 +4,8 @@ The section is in reports of ``MANY`` data sets or more. Its pairs are those tha
 ``ranks``, or else the best methods against one another.
 
 Each data set counts once, with its mean score over splits. A pair of methods is compared on the data sets on which both
-are complete, by Wilcoxon's signed-rank test; Holm's correction is over the pairs that are compared together. Scores in
-units of the target are compared by their logarithms.
+are complete, by Wilcoxon's signed-rank test; Holm's correction is over the pairs that are compared together. If a fit
+of one of them failed, this is the largest loss. Scores in units of the target are compared by their logarithms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.report import significance, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.merge import listed, same_data
+from ep_bench.report.merge import MergedStudies, listed, same_data
 from ep_bench.report.sections import rank_groups
 from ep_bench.report.significance import ALPHA
 from ep_bench.report.summary import DATASETS, RankedScore, Ranking, ScoreTable, comparable
@@ -54,7 +54,7 @@ class Order(NamedTuple):
 
     Attributes
     ----------
-    differences : by data set, positive where the first method is better
+    differences : by data set, positive where the first method is better, infinite where a fit of one failed
     p : Holm-corrected p-value, NaN without a common data set
     """
 
@@ -103,7 +103,7 @@ def sections(report: ReportContext) -> list[Section]:
     if "ll" not in scores or len(datasets) < MANY or same_data(report.merged, datasets):
         return []
     pairs = pairs_of(report)
-    found = {name: orders(set_means(one.table), pairs) for name, one in scores.items()}
+    found = {name: orders(with_losses(set_means(one.table), report.merged), pairs) for name, one in scores.items()}
     properties = facts(report)
     tables = [decided_table(report, scores), order_table(found), fact_table(found["ll"], properties)]
     tables += [trend_table(found, properties)]
@@ -139,11 +139,12 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
             numbers = [item(f"{found[n][place]:.0f}", found[n][place]) if n in found else "" for n in counts]
             last = item(f"{found[ranking.n][place]:.0f}", small=f"N = {ranking.n}", strong=True)
             rows.append([*first, test, *numbers, last, ""])
-        rows[-1][-1] = _each_pair(scores[ranking.score.source].table, all_pairs(ranking))
+        means = with_losses(set_means(scores[ranking.score.source].table), report.merged)
+        rows[-1][-1] = _each_pair(orders(means, all_pairs(ranking)))
     caption = (
         "Pairs of methods that tests distinguish at level 0.05, by the number of data sets: means over "
-        f"{DRAWS} random subsets, all data sets on which these methods are complete, and for each pair the data "
-        "sets on which both are"
+        f"{DRAWS} random subsets, all data sets on which these methods are complete, and for each pair those on which "
+        "both are, or one lost by a failed fit"
     )
     return Table(
         ["score", "methods", "pairs", "test", *(f"N = {n}" for n in counts), "all", "each pair"], rows, caption
@@ -160,8 +161,7 @@ def all_pairs(ranking: Ranking) -> list[tuple[str, str]]:
     return list(combinations(map(str, ranking.scores.columns), 2))
 
 
-def _each_pair(table: ScoreTable, pairs: Sequence[tuple[str, str]]) -> Item:
-    found = orders(set_means(table), pairs)
+def _each_pair(found: Sequence[Order]) -> Item:
     sizes = [len(one.differences) for one in found]
     number = sum(one.verdict != "open" for one in found)
     return item(str(number), number, small=f"N = {min(sizes)} to {max(sizes)}")
@@ -178,8 +178,9 @@ def order_table(found: Mapping[str, Sequence[Order]]) -> Table:
         for (first, second), by_score in by_pair.items()
     ]
     caption = (
-        "Orders of methods on the data sets on which both are complete: Wilcoxon's signed-rank test with Holm's "
-        "correction over the rows; data sets on which the first method is better, and the p-value"
+        "Orders of methods on the data sets on which both are complete, or one is and a fit of the other failed, which "
+        "is a loss: Wilcoxon's signed-rank test with Holm's correction over the rows; data sets on which the first "
+        "method is better, and the p-value"
     )
     return Table(["order", *(TITLES[score] for score in found)], rows, caption)
 
@@ -294,8 +295,9 @@ def figure(report: ReportContext, table: ScoreTable, found: Sequence[Order]) -> 
         drawn, axes = small_multiples(len(shown))
         for one, ax in zip(shown, axes, strict=True):
             gaps = (cells[one.first] - cells[one.second]).dropna()
-            p = [float(table.test_of(name).p(gaps.loc[name].to_numpy())) for name in one.differences.index]
-            _panel(ax, one, np.array(p), report.merged.sizes)
+            drawable = one.differences[np.isfinite(one.differences)]
+            p = [float(table.test_of(name).p(gaps.loc[name].to_numpy())) for name in drawable.index]
+            _panel(ax, one._replace(differences=drawable), np.array(p), report.merged.sizes)
         line_legend(drawn, axes, "data points", "difference of log-likelihoods (nats)")
     caption = (
         "Difference of two methods in mean test log-likelihood on each data set, against its number of data points. "
@@ -334,6 +336,16 @@ def set_means(table: ScoreTable) -> pd.DataFrame:
     means = np.where(table.complete, table.mean, math.nan)[rows]
     frame = pd.DataFrame(means, [table.datasets[i] for i in rows], list(table.methods))
     return comparable(frame, table.score) * (1.0 if table.score.better == "higher" else -1.0)
+
+
+def with_losses(means: pd.DataFrame, merged: MergedStudies) -> pd.DataFrame:
+    """Return means in which an entry with a failed fit has -inf, so that it loses against every complete one."""
+    failed = merged.rows.loc[merged.rows["status"] != "ok", ["dataset", "method"]].drop_duplicates()
+    found = means.copy()
+    for dataset, method in failed.itertuples(index=False):
+        if dataset in found.index and method in found.columns:
+            found.loc[dataset, method] = -math.inf
+    return found
 
 
 def orders(means: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list[Order]:

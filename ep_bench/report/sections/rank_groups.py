@@ -1,9 +1,10 @@
 """Average ranks of the groups of methods that a study lists with the key ``ranks``: one table per group.
 
-Ranks follow Demsar (2006), over the data sets on which every method of the group has all scores. With a published
-source (key ``beside``), a group is restricted to methods with a column there and to data sets of its tables. Published
-ranks are those of the printed means over the same data sets. For each listed pair, a second table states whether our
-ranks have its order and differ by more than the critical difference, next to the difference of the published ranks.
+Ranks follow Demsar (2006), over the data sets that count and on which every method of the group has all scores. With a
+published source (key ``beside``), a group is restricted to methods with a column there and to data sets of its tables,
+of which all count. Published ranks are those of the printed means over the same data sets. For each listed pair, a
+second table states whether our ranks have its order and differ by more than the critical difference, next to the
+difference of the published ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ep_bench.plotting.page import Section, Table, item
 from ep_bench.published import matching
 from ep_bench.report import summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.merge import MergedStudies
+from ep_bench.report.merge import MergedStudies, few_target_values, unranked
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.sections.ranks import friedman_line
 from ep_bench.report.summary import Ranking
@@ -27,7 +28,7 @@ from ep_bench.report.summary import Ranking
 ORDER = 50
 STAR = "*"
 SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
-CAPTION = "Average ranks over the data sets on which all of these methods have scores; 1 is the best"
+CAPTION = "Average ranks over the ranked data sets on which all of these methods have scores; 1 is the best"
 PUBLISHED = "ranks of the means of {source} on the same data sets, among the same methods"
 PAIRS = "Whether our ranks have the order of the study's pairs, by more than the critical difference (CD)"
 
@@ -168,8 +169,8 @@ def _ranks(
         return None
     cells = cells[list(methods)]
     printed = _printed(merged, score, source, columns) if source else None
-    if printed is not None:
-        cells = cells[cells.index.get_level_values("dataset").isin(printed.index)]
+    names = cells.index.get_level_values("dataset")
+    cells = cells[names.isin(_counted(merged, score, set(names)) if printed is None else printed.index)]
     blocks = cells.dropna()
     if blocks.empty:
         return None
@@ -178,6 +179,12 @@ def _ranks(
     if printed is not None:
         theirs = replace(ours, scores=printed.loc[list(ours.datasets)], incomplete=0, independent=True)
     return GroupRanks(ours, theirs)
+
+
+def _counted(merged: MergedStudies, score: Score, names: set[str]) -> set[str]:
+    """Return the data sets that count in ranks by a score, as on the first screen; all if no other is there."""
+    few = few_target_values(merged).keys() if score.source == "ll" else set()
+    return names - unranked(merged).keys() - few or names
 
 
 def _printed(merged: MergedStudies, score: Score, source: str, columns: Mapping[str, str]) -> pd.DataFrame:
