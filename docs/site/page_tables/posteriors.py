@@ -17,6 +17,7 @@ from .forms import NONE, table
 from .stored import FIVE, RESULTS, stored_study
 
 STUDY = "fidelity"
+SETS = (*FIVE, "power")
 CERTIFIED = 1.01  # R-hat
 ANNEALED = ("AIS", "AIS, back")
 SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ratio of standard deviations", "W1": "W1",
@@ -25,7 +26,7 @@ SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ra
 
 def references() -> list[str]:
     """Return convergence and cost of the reference posteriors, by network and data set."""
-    rows = pd.concat([pd.read_csv(RESULTS / f"reference-{name}" / SUMMARY) for name in FIVE])
+    rows = pd.concat([pd.read_csv(RESULTS / f"reference-{name}" / SUMMARY) for name in SETS])
     body = []
     for (network, dataset), part in rows.groupby(["network", "dataset"], sort=False):
         first = part.iloc[0]
@@ -37,7 +38,7 @@ def references() -> list[str]:
         ])  # fmt: skip
     head = ["Network", "Data set", "Noise variance", "Prior variance", "Largest R-hat", "R-hat at most 1.01",
             "Smallest ESS", "Floor of W2", "CPU s"]  # fmt: skip
-    return table(head, sorted(body, key=lambda row: (row[0] != "relu", FIVE.index(row[1]))))
+    return table(head, sorted(body, key=lambda row: (row[0] != "relu", SETS.index(row[1]))))
 
 
 def distances(network: str) -> list[str]:
