@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pandas as pd
@@ -38,10 +39,10 @@ def decided() -> Lines:
     body = []
     for one in group.ranks:
         found = _table(one.ours.score.name)
-        ranking, means = many_sets.bounded(one.ours, found), _with_losses(found)
+        ranking, means = one.ours, _with_losses(found)
         pairs = many_sets.all_pairs(ranking)
         body.append([
-            NAMES[found.score.name], str(len(pairs)), *map(_nemenyi, (many_sets.restricted(ranking, NINE), ranking)),
+            NAMES[found.score.name], str(len(pairs)), *map(_nemenyi, (_of_papers(ranking), ranking)),
             *(_wilcoxon(many_sets.orders(part, pairs)) for part in (means[means.index.isin(NINE)], means)),
         ])  # fmt: skip
     tests = ["Nemenyi, sets of the papers", "Nemenyi, all", "Each pair, sets of the papers", "Each pair, all"]
@@ -50,6 +51,11 @@ def decided() -> Lines:
 
 def _with_losses(found: ScoreTable) -> pd.DataFrame:
     return many_sets.with_losses(many_sets.set_means(found), _report().merged)
+
+
+def _of_papers(ranking: Ranking) -> Ranking:
+    kept = [name for name in ranking.datasets if name in NINE]
+    return replace(ranking, scores=ranking.scores.loc[kept], datasets=tuple(kept))
 
 
 def _nemenyi(ranking: Ranking) -> str:

@@ -11,7 +11,7 @@ of one of them failed, this is the largest loss. Scores in units of the target a
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -124,7 +124,7 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
     """Return how many pairs of methods the tests decide on some of the data sets and on all."""
     ranked = [("all methods", one.headline) for one in scores.values() if one.headline is not None]
     ranked += [
-        (group.name, bounded(one.ours, scores[one.ours.score.source].table))
+        (group.name, one.ours)
         for group in rank_groups.collect(report.merged)
         for one in group.ranks
         if one.ours.score.source in scores
@@ -149,11 +149,6 @@ def decided_table(report: ReportContext, scores: Mapping[str, RankedScore]) -> T
     return Table(
         ["score", "methods", "pairs", "test", *(f"N = {n}" for n in counts), "all", "each pair"], rows, caption
     )
-
-
-def bounded(ranking: Ranking, table: ScoreTable) -> Ranking:
-    """Return a ranking without the data sets that do not count in ranks by its score."""
-    return restricted(ranking, set_means(table).index)
 
 
 def all_pairs(ranking: Ranking) -> list[tuple[str, str]]:
@@ -355,12 +350,6 @@ def orders(means: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list[Order]
     p = np.array([float(significance.signed_rank_p(gap.to_numpy()[None])[0]) if len(gap) else math.nan for gap in gaps])
     p[~np.isnan(p)] = significance.holm(p[~np.isnan(p)])
     return [Order(*pair, gap, float(value)) for pair, gap, value in zip(known, gaps, p, strict=True)]
-
-
-def restricted(ranking: Ranking, names: Collection[str]) -> Ranking:
-    """Return a ranking over data sets on those of them with the given names."""
-    kept = [name for name in ranking.datasets if name in names]
-    return replace(ranking, scores=ranking.scores.loc[kept], datasets=tuple(kept))
 
 
 def decided(ranking: Ranking, n: int) -> tuple[float, float]:
