@@ -36,7 +36,17 @@ class Origin(NamedTuple):
 
 def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
     """Write ``study.lock.json`` in a form that version control can compare, unless it already has this content."""
-    write_if_changed(folder / LOCK, json.dumps(_sorted({"format": FORMAT, **lock}), indent=1) + "\n")
+    entries = (f" {json.dumps(name)}: {_lines(value)}" for name, value in _sorted({"format": FORMAT, **lock}).items())
+    write_if_changed(folder / LOCK, "{\n" + ",\n".join(entries) + "\n}\n")
+
+
+def _lines(value: Any) -> str:
+    """Return the JSON of a list or mapping with one line per entry, of another value on one line."""
+    if value and isinstance(value, Mapping):
+        return "{\n" + ",\n".join(f"  {json.dumps(name)}: {json.dumps(one)}" for name, one in value.items()) + "\n }"
+    if value and isinstance(value, list):
+        return "[\n" + ",\n".join(f"  {json.dumps(one)}" for one in value) + "\n ]"
+    return json.dumps(value)
 
 
 def _sorted(value: Any, key: str = "") -> Any:
