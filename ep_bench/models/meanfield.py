@@ -61,12 +61,15 @@ def sum_of_logs(x: Any) -> float:
 
 
 def sample_networks(mean: Any, sd: Any, samples: int, layers: Any, X: Any, rng: np.random.Generator) -> Any:
-    """Return the outputs (K, N) at X (N, d) of K = ``samples`` networks with weights drawn from q; mean and sd (P,).
+    """Return the outputs (K, N) at X (N, d) of K = ``samples`` networks with weights drawn from q.
+
+    mean (P,); ``sd`` (P,), or the Cholesky factor (P, P) of a full covariance.
 
     The weights of at most ``DRAWN`` networks exist at the same time. The numbers do not depend on it.
     """
     outputs = np.empty((samples, len(X)))
     for start in range(0, samples, DRAWN):
         block = outputs[start : start + DRAWN]
-        block[:] = mlp.evaluate(X, mean + sd * rng.standard_normal((len(block), mean.size)), layers)
+        noise = rng.standard_normal((len(block), mean.size))
+        block[:] = mlp.evaluate(X, mean + (sd * noise if sd.ndim == 1 else noise @ sd.T), layers)
     return outputs

@@ -32,7 +32,7 @@ class BoundWorkspace(NamedTuple):
 
     noise: Any  # (K, P + H) e
     W: Any  # (K, P + H) w
-    by_w: Any  # (P,) gradient with respect to the weights of one sample
+    by_w: Any  # (K, P) gradients with respect to the weights of each sample
     Z: Any  # (B * units,) hidden outputs
     D: Any  # (2, B * widest)
     f: Any  # (B,)
@@ -44,9 +44,9 @@ class BoundWorkspace(NamedTuple):
 
 def workspace(samples: int, rows: int, weights: int, units: int, widest: int, head: int = 0) -> BoundWorkspace:
     """Allocate the arrays for batches of up to ``rows`` data points."""
-    drawn = (samples, weights + head)
+    drawn, plain = (samples, weights + head), (samples, weights)
     return BoundWorkspace(
-        np.empty(drawn), np.empty(drawn), np.empty(weights), np.empty(rows * units), np.empty((2, rows * widest)),
+        np.empty(drawn), np.empty(drawn), np.empty(plain), np.empty(rows * units), np.empty((2, rows * widest)),
         np.empty(rows), np.empty(weights + head), np.empty(weights), np.empty(weights), np.empty(rows),
     )  # fmt: skip
 
@@ -81,8 +81,8 @@ def bound(
             residual = y[b] - f[b]
             squares += residual * residual
             f[b] = -factor * precision * residual
-        backward(X, work.W[k], layers, work.Z, f, 1.0, work.by_w, work.D)
-        noise, by_w = work.noise[k], work.by_w
+        noise, by_w = work.noise[k], work.by_w[k]
+        backward(X, work.W[k], layers, work.Z, f, 1.0, by_w, work.D)
         for i in range(size):
             gradient[i] += by_w[i]
         for i in range(size):

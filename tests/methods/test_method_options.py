@@ -95,6 +95,7 @@ CONFLICTS: list[tuple[str, dict[str, Any], str]] = [
     ("tagi", {"noise": "heteroscedastic", "noise_deviation": 0.1}, "leave noise_deviation out"),
     ("vi", {"noise": "heteroscedastic", "noise_variance": 0.1}, "leave noise_variance out"),
     ("vi", {"prior": "empirical", "prior_variance": 3.0}, "leave prior_variance out"),
+    ("vi", {"covariance": "full", "prior": "empirical"}, "leave noise, prior and local_reparameterization out"),
     ("sgp", {"noise_floor": 1e-4, "noise_variance": 1e-6}, FLOOR),
     ("sgp", {"noise_floor": 1e-4, "optimize": False}, FLOOR),
     ("sgp", {"noise_floor": 1e-12}, "noise_floor must be at least 1e-08"),
@@ -172,6 +173,7 @@ PUBLISHED: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
         *((options, LATER) for options in ({"prior_variance": 0.9}, {"local_reparameterization": True})),
         ({"prior": "empirical"}, LATER),
         ({"prior": "empirical", "hidden": (50, 50)}, ()),
+        ({"covariance": "full"}, ()),
         *(({"hidden": (50, 50), **options}, ()) for options in (
             {"prior_variance": 0.9}, {"local_reparameterization": True}
         )),

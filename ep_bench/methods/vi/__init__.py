@@ -9,11 +9,13 @@ Options beyond the paper:
 
 - Local reparameterisation (Kingma, Salimans and Welling 2015) draws the inputs of the units instead of the weights.
 - ``noise: heteroscedastic`` has a second output for the log variance of the noise, as MCVI of Wu et al. (2019).
+- ``covariance: full`` has a Gaussian with all covariances instead of a factorised one.
 - ``prior: empirical`` has prior variances that maximise the bound at each step, with the inverse-gamma prior of Wu et
   al. (2019). Version 1 of the method had no inverse-gamma prior, and the prior variances could fall to 0.
 
 Modules: ``models.variational_bound`` has the bound of a minibatch, its gradient and the table of symbols;
-``local_reparameterisation`` the same by local reparameterisation, and ``heteroscedastic`` with a noise head;
+``local_reparameterisation`` the same by local reparameterisation, ``heteroscedastic`` with a noise head, and
+``full_covariance`` with a full covariance;
 ``models.empirical_prior`` the prior variances; ``training`` the compiled epochs.
 
 Deviation: the paper does not state optimiser, number of steps or starting point. This implementation uses Adam, with a
@@ -30,8 +32,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.vi import heteroscedastic, local_reparameterisation
-from ep_bench.methods.vi.training import local_epoch, weights_epoch
+from ep_bench.methods.vi import full_covariance, heteroscedastic, local_reparameterisation
+from ep_bench.methods.vi.training import full_epoch, local_epoch, weights_epoch
 from ep_bench.models import meanfield, mlp, variational_bound
 from ep_bench.models.empirical_prior import prior_groups
 from ep_bench.numerics.adam import moments
@@ -79,6 +81,12 @@ class Config(BaseModel):
     local_reparameterization: bool = Field(
         False, description="draw the inputs of the units instead of the weights; slower per step; Bui et al.: no"
     )
+    covariance: Literal["diagonal", "full"] = Field(
+        "diagonal",
+        json_schema_extra={NEUTRAL: "diagonal"},
+        description="covariance of the weights in q: none (Bui et al.), or all; a step takes time and memory "
+        "proportional to the square of the number of weights",
+    )
     restarts: PositiveInt = Field(
         1,
         json_schema_extra={NEUTRAL: 1},
@@ -92,6 +100,13 @@ class Config(BaseModel):
             raise ValueError("noise: heteroscedastic learns the noise variance; leave noise_variance out")
         if self.noise == "heteroscedastic" and self.local_reparameterization:
             raise ValueError("noise: heteroscedastic draws the weights; leave local_reparameterization out")
+        if self.covariance == "full" and (
+            self.noise == "heteroscedastic" or self.local_reparameterization or self.prior == "empirical"
+        ):
+            raise ValueError(
+                "covariance: full has one noise variance and a fixed prior, and draws the weights; leave noise, prior "
+                "and local_reparameterization out"
+            )
         if self.prior == "empirical" and self.prior_variance != 1.0:
             raise ValueError("prior: empirical determines the prior variance; leave prior_variance out")
         return self
@@ -103,6 +118,7 @@ class State(NamedTuple):
     layers: Array  # (L, 3) as in ``models.mlp``
     mean: Array  # (P + H,)
     std: Array  # (P + H,) standard deviations
+    factor: Array  # std, or the Cholesky factor (P, P) of a full covariance
     prior_variance: Array  # (P + H,) of the last step
     noise_variance: float  # multiplied by the exponential of the noise head, if there is one
     test_samples: int
@@ -167,9 +183,14 @@ def _single_fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[
 
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     mean, std = theta[:size].copy(), np.exp(theta[size:-1])
+    factor = std
+    if config.covariance == "full":
+        factor = full_covariance.cholesky_factor(std, extra.values)
+        std = np.linalg.norm(factor, axis=1)
     mlp.refuse_divergence(mean[: size - head], layers, X, y)
     refuse_divergence(trace["objective"])
-    return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples, ()), trace
+    noise_variance = float(np.exp(theta[-1]))
+    return State(layers, mean, std, factor, prior_variance, noise_variance, config.test_samples, ()), trace
 
 
 def end_of(objective: Sequence[float]) -> float:
@@ -193,7 +214,7 @@ def refuse_divergence(objective: Sequence[float]) -> None:
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
     if state.mean.size == mlp.count(state.layers):
-        outputs = meanfield.sample_networks(state.mean, state.std, state.test_samples, state.layers, X, rng)
+        outputs = meanfield.sample_networks(state.mean, state.factor, state.test_samples, state.layers, X, rng)
         return Predictive.equal_mixture(outputs, state.noise_variance)
     W = state.mean + state.std * rng.standard_normal((state.test_samples, state.mean.size))
     means, logs = heteroscedastic.evaluate(X, W, state.layers)
@@ -206,7 +227,7 @@ def initial_parameters(config: Config, layers: Array, head: int, rng: np.random.
     return np.concatenate([means, np.full(len(means), np.log(INITIAL_STD)), [np.log(config.noise_variance or 1.0)]])
 
 
-def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> tuple[Any, Any, int | None]:
+def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> tuple[Any, Any, Any]:
     """Return the kernel of an epoch, its workspace and its last argument."""
     size, units, widest = mlp.count(layers), mlp.units(layers), mlp.widest(layers)
     if config.local_reparameterization:
@@ -217,6 +238,8 @@ def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> 
             config.samples,
         )
     work = variational_bound.workspace(config.samples, batch_size, size, units, widest, head)
+    if config.covariance == "full":
+        return full_epoch, work, full_covariance.correlations(config.samples, size)
     return weights_epoch, work, True if head else None
 
 
@@ -232,12 +255,14 @@ def _seconds(config: Config, n: int, d: int) -> float:
     slower = 4.0 if config.local_reparameterization else 1.0
     if config.noise == "heteroscedastic":
         slower = 0.45
+    if config.covariance == "full":
+        step += 3e-10 * config.samples * weights * weights
     return config.restarts * slower * config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
     """Return the published columns that match a configuration: by its layers, noise and prior."""
-    if config.noise_variance is not None or config.epochs < Config().epochs:
+    if config.noise_variance is not None or config.epochs < Config().epochs or config.covariance == "full":
         return ()
     if config.noise == "heteroscedastic":
         return MCVI if config.hidden in ONE_LAYER and config.prior == "empirical" else ()

@@ -40,7 +40,7 @@ def bound(
 ) -> float:
     """Return the negative bound of a batch X (B, d), y (B,) of n data points; write its gradient (2 (P + H) + 1,)."""
     K, drawn = work.W.shape
-    rows, size, first = len(y), work.by_w.size, layers[layers.shape[0] - 1, 0]
+    rows, size, first = len(y), work.by_head.size, layers[layers.shape[0] - 1, 0]
     log_sigma2, factor = theta[2 * drawn], n / (len(y) * K)
     gradient[:] = 0.0
     total = 0.0
@@ -59,9 +59,9 @@ def bound(
             f[b] = -factor * precision * residual
             h[b] = 0.5 * factor * (1.0 - ratio)
             gradient[2 * drawn] += h[b]
-        backward(X, W[:size], layers, work.Z, f, 1.0, work.by_w, work.D)
+        backward(X, W[:size], layers, work.Z, f, 1.0, work.by_w[k], work.D)
         backward(X, work.head, layers, work.Z, h, 1.0, work.by_head, work.D)
-        _add_gradient(work.by_w, work.by_head, first, work.noise[k], gradient)
+        _add_gradient(work.by_w[k], work.by_head, first, work.noise[k], gradient)
     add_divergence(theta, work.std, prior_variance, gradient)
     return divergence(theta[:drawn], work.std, prior_variance) + 0.5 * n * math.log(2.0 * math.pi) + total
 

@@ -11,10 +11,14 @@ Arguments: X (n, d) and y (n,); ``order`` (n,) indices; ``batch`` the size of a 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ep_bench.methods.vi.full_covariance import Correlations
+from ep_bench.methods.vi.full_covariance import bound as full_bound
+from ep_bench.methods.vi.full_covariance import draw as draw_full
 from ep_bench.methods.vi.heteroscedastic import bound as heteroscedastic_bound
 from ep_bench.methods.vi.local_reparameterisation import bound as local_bound
 from ep_bench.methods.vi.local_reparameterisation import draw as draw_local
@@ -52,6 +56,32 @@ def weights_epoch(
         if not learn_noise:
             gradient[-1] = 0.0
         adam_step(theta, gradient, moments, rate)
+        steps += 1
+    return total / steps
+
+
+@jit()
+def full_epoch(
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
+    words: Any, prior_variance: Any, groups: PriorGroups, empirical: bool,  # noqa: ARG001 the prior is fixed
+    learn_noise: bool, rate: float, found: Correlations,
+) -> float:  # fmt: skip
+    """Run an epoch with a full covariance, whose correlations are ``found``; return the same.
+
+    The step size of A is divided by the root of the number of weights: up to as many entries move each weight.
+    """
+    n, d = X.shape
+    total, steps = 0.0, 0
+    Xb, yb = np.empty((batch, d)), np.empty(batch)
+    for start in range(0, n, batch):
+        rows = min(batch, n - start)
+        copy_rows(X, y, order[start : start + rows], Xb, yb)
+        draw_full(theta, words, work, found)
+        total += full_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient, found)
+        if not learn_noise:
+            gradient[-1] = 0.0
+        adam_step(theta, gradient, moments, rate)
+        adam_step(found.values, found.gradient, found.moments, rate / math.sqrt(float(work.std.size)))
         steps += 1
     return total / steps
 
