@@ -95,8 +95,23 @@ def test_distances_of_a_users_draws_are_those_of_the_study(results: Path) -> Non
     np.testing.assert_allclose(
         ep_bench.posterior_distances(draws, reference)["wasserstein_2"], found["wasserstein_2"], rtol=0.03
     )
-    with pytest.raises(ValueError, match="2 test inputs, the prediction 20000"):
-        ep_bench.posterior_distances(draws.T, reference)
+    wrong = {r"N = 2 test inputs; found \(2, 20000\)": draws.T, r"found \(2,\)": draws[0], r"found \(0, 2\)": draws[:0],
+             "not finite": np.where(draws > draws.max() - 1e-9, np.nan, draws)}  # fmt: skip
+    for message, one in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            ep_bench.posterior_distances(one, reference)
+
+
+def test_a_method_with_another_network_is_a_failure(results: Path, tmp_path: Path) -> None:
+    methods = [{"use": "pbp", "label": "wide", "hidden": [6], "epochs": 3},
+               {"use": "laplace", "label": "rectified", "network": "probit", "hidden": [3]},
+               {"use": "dropout", "label": "dropout", "hidden": [6], "epochs": 2, "passes": 20}]  # fmt: skip
+    fidelity = {"datasets": ["cubic"], "methods": methods, "results": str(results)}
+    run_experiment("fidelity", fidelity, 0, tmp_path / "fidelity", "fidelity")
+    rows = {row["method"]: row["failure"] for row in figures.read(store.read_study(tmp_path / "fidelity")).summary}
+    assert "are ('relu', [6]), those of the posterior ('relu', [5])" in rows["wide"]
+    assert "are ('relu', [3]), those of the posterior ('probit', [3])" in rows["rectified"]
+    assert not rows["dropout"]
 
 
 def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:

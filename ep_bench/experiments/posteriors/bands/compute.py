@@ -21,7 +21,7 @@ from ep_bench import data
 from ep_bench.errors import Failure
 from ep_bench.experiments.method_entries import Options
 from ep_bench.experiments.posteriors import distances
-from ep_bench.experiments.posteriors.fidelity.compute import Approximation, fitted
+from ep_bench.experiments.posteriors.fidelity.compute import Approximation, approximations, fitted
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
 from ep_bench.experiments.posteriors.reference import compute as reference
 from ep_bench.experiments.posteriors.reference.compute import Posterior, SplitData
@@ -91,7 +91,7 @@ def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
     return [
         (entry.model_dump_json(), one, config.gap, config.points, kept, seed)
         for entry in config.posteriors
-        for one in [*range(config.chains), *(method.model_dump_json() for method in _methods(config, entry))]
+        for one in [*range(config.chains), *(one.model_dump_json() for one in approximations(config.methods, entry))]
     ]
 
 
@@ -101,11 +101,10 @@ def part(entry: str, one: int | str, gap: int, points: int, kept: int, seed: int
     line = gap_line(posterior.dataset, gap, points)
     if isinstance(one, int):
         return reference.draw_chain(posterior, line.standardised, kept, (seed, gap, one))
-    noise, prior = _variances(posterior)
+    noise = posterior.variances[0] * line.standardised.scale**2
     try:
-        fit = fitted(Approximation.model_validate_json(one), (noise, prior), line.X, line.y, seed)
-        prediction = fit.model.predict_dist(line.inputs)
-        levels = _levels(distances.without_noise(prediction, noise * line.standardised.scale**2))
+        fit = fitted(Approximation.model_validate_json(one), posterior, line.X, line.y, seed)
+        levels = _levels(distances.without_noise(fit.model.predict_dist(line.inputs), noise))
     except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
         return {"failure": Failure.of(error).reason}
     return {**reference.encoded(levels), "seconds": fit.seconds}
@@ -128,7 +127,7 @@ def combine(
         draws = np.array([reference.decoded(next(found)) for _ in range(config.chains)], dtype=np.float64)
         halves = [_levels(_mixture(half)) for half in np.array_split(draws, 2)]
         r_hat = float(by_input(draws)["r_hat"].max())
-        exact, methods = _levels(_mixture(draws)), {one: next(found) for one in _methods(config, entry)}
+        exact, methods = _levels(_mixture(draws)), {one: next(found) for one in approximations(config.methods, entry)}
         first = {"network": entry.label, "dataset": entry.dataset}
         summary.append({**first, **_row(FLOOR, _apart(halves[0], halves[1], line.inside), r_hat=round(r_hat, 4))})
         levels = [exact]
@@ -143,15 +142,6 @@ def combine(
         arrays |= {f"{prefix}places": line.places, f"{prefix}inside": line.inside, f"{prefix}labels": labels,
                    f"{prefix}levels": np.array(levels, dtype=np.float32)}  # fmt: skip
     return arrays, summary
-
-
-def _methods(config: Config, entry: Posterior) -> list[Approximation]:
-    return [method for method in config.methods if method.network == entry.label]
-
-
-def _variances(entry: Posterior) -> tuple[float, float]:
-    options = entry.config
-    return float(options.noise_variance or 0.0), float(options.prior_variance or 0.0)
 
 
 def _mixture(draws: Array) -> Predictive:

@@ -20,7 +20,7 @@ from ep_bench import data
 from ep_bench.errors import Failure
 from ep_bench.experiments.method_entries import Options
 from ep_bench.experiments.posteriors.evidence import BACK, THERE
-from ep_bench.experiments.posteriors.fidelity.compute import Approximation, fitted
+from ep_bench.experiments.posteriors.fidelity.compute import Approximation, approximations, fitted
 from ep_bench.experiments.posteriors.reference.compute import Posterior, split_data
 from ep_bench.methods.hmc import annealing, model_of
 
@@ -52,7 +52,7 @@ def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
     return [
         (entry.model_dump_json(), one, config.split, sizes, seed)
         for entry in config.posteriors
-        for one in [*range(config.chains), *(method.model_dump_json() for method in _methods(config, entry))]
+        for one in [*range(config.chains), *(one.model_dump_json() for one in approximations(config.methods, entry))]
     ]
 
 
@@ -88,29 +88,24 @@ def combine(
         seconds = sum(one["seconds"] for one in repeated)
         first = {"log_evidence": there, "stderr": error, "seconds": seconds}
         rows = {THERE: first, BACK: {"log_evidence": -back, "stderr": back_error}}
-        rows |= {method.label or method.use: next(found) for method in _methods(config, entry)}
+        rows |= {method.label or method.use: next(found) for method in approximations(config.methods, entry)}
         summary += [_row(entry, label, value, there) for label, value in rows.items()]
     return arrays, summary
 
 
 def _by_method(posterior: Posterior, method: Approximation, split: int, seed: int) -> dict[str, Any]:
-    loaded, options = data.load_dataset(posterior.dataset), posterior.config
+    loaded = data.load_dataset(posterior.dataset)
     train, _ = data.standard_split(len(loaded.y), split)
-    noise, prior = float(options.noise_variance or 0.0), float(options.prior_variance or 0.0)
     try:
-        fit = fitted(method, (noise, prior), loaded.X[train], loaded.y[train], seed)
+        fit = fitted(method, posterior, loaded.X[train], loaded.y[train], seed)
     except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
         return {"failure": Failure.of(error).reason}
     state, known = fit.model.state_, {"seconds": fit.seconds}
     if hasattr(state, "log_evidence"):
         return {**known, "log_evidence": float(state.log_evidence), "estimate": method.use.replace("_nn", "").upper()}
-    model = model_of(split_data(posterior.dataset, split).train, options)
+    model = model_of(split_data(posterior.dataset, split).train, posterior.config)
     value, stderr = annealing.bound(model, state.mean, state.std, np.random.default_rng(0))
     return {**known, "log_evidence": value, "stderr": stderr, "estimate": "ELBO"}
-
-
-def _methods(config: Config, entry: Posterior) -> list[Approximation]:
-    return [method for method in config.methods if method.network == entry.label]
 
 
 def _row(entry: Posterior, label: str, value: dict[str, Any], exact: float) -> dict[str, Any]:

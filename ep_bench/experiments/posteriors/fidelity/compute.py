@@ -20,12 +20,12 @@ from pydantic import Field, NonNegativeInt
 
 from ep_bench import data, methods
 from ep_bench.errors import Failure, UserError
-from ep_bench.estimator import Estimator, warm_up
+from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.dataset_entries import RegressionSets
 from ep_bench.experiments.method_entries import NOISE, ExperimentMethod, Options
 from ep_bench.experiments.posteriors import distances
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
-from ep_bench.experiments.posteriors.reference.compute import floor, split_data
+from ep_bench.experiments.posteriors.reference.compute import Posterior, floor, split_data
 from ep_bench.predictions import Predictive
 from ep_bench.results.references import ReferencePosterior, load_reference
 from ep_bench.types import Array
@@ -55,6 +55,14 @@ class Approximation(ExperimentMethod):
             same = dict.fromkeys(("weight_variance", "bias_variance", "output_bias_variance"), prior)
             return {**found, NOISE: noise, **same, "output_scale": prior**0.5}
         return {**found, NOISE: noise, PRIOR: prior} if self.knows_variances else found
+
+    def refuse_other_network(self, posterior: Posterior) -> None:
+        """Raise ValueError if a method that is given the variances has another network than the posterior."""
+        config = parse_options(methods.get(self.use), dict(self.model_extra or {}))
+        activation = getattr(config, "activation", "probit" if self.use == "ep_nn" else "relu")
+        found, needed = (activation, list(config.hidden)), (posterior.config.activation, list(posterior.config.hidden))
+        if found != needed:
+            raise ValueError(f"activation and hidden layers are {found}, those of the posterior {needed}")
 
 
 class Fit(NamedTuple):
@@ -122,8 +130,7 @@ def part(dataset: str, split: int, entry: str, results: str, seed: int) -> dict[
     loaded = data.load_dataset(dataset)
     train, test = data.standard_split(len(loaded.y), split)
     try:
-        known = reference.noise_variance, reference.prior_variance
-        fit = fitted(method, known, loaded.X[train], loaded.y[train], seed)
+        fit = fitted(method, _posterior(reference, method.network), loaded.X[train], loaded.y[train], seed)
         prediction = fit.model.predict_dist(loaded.X[test])
         found = {name: np.round(one, 8).tolist() for name, one in posterior_distances(prediction, reference).items()}
     except (ArithmeticError, ValueError) as error:  # a fit that diverges is a result
@@ -153,21 +160,30 @@ def posterior_distances(prediction: Predictive | Array, reference: ReferencePost
     Raises
     ------
     ValueError
-        The prediction has another number of inputs.
+        The prediction has another shape, or is not finite.
     """
-    noise = reference.noise_deviation**2
+    noise, inputs = reference.noise_deviation**2, reference.draws.shape[2]
+    means = prediction.means if isinstance(prediction, Predictive) else np.asarray(prediction, dtype=np.float64)
+    if means.ndim != 2 or not len(means) or means.shape[1] != inputs:
+        raise ValueError(f"draws have shape (S, N), with N = {inputs} test inputs; found {means.shape}")
+    if not np.isfinite(means).all():
+        raise ValueError("the prediction is not finite at all test inputs")
     if not isinstance(prediction, Predictive):
-        prediction = Predictive.equal_mixture(np.atleast_2d(np.asarray(prediction, dtype=np.float64)), noise)
-    found, inputs = prediction.means.shape[1], reference.draws.shape[2]
-    if found != inputs:
-        raise ValueError(f"the reference has {inputs} test inputs, the prediction {found}; draws have shape (S, N)")
+        prediction = Predictive.equal_mixture(means, noise)
     partners = distances.nearest(split_data(reference.dataset, reference.split).inputs)
     return distances.compare(prediction, reference.pooled, noise, partners)
 
 
-def fitted(method: Approximation, variances: tuple[float, float], X: Array, y: Array, seed: int) -> Fit:
-    """Return a method with known variances of noise and weights, fitted to X (n, d) and y (n,)."""
-    options = method.options(*variances)
+def approximations(entries: Sequence[Approximation], posterior: Posterior) -> list[Approximation]:
+    """Return the entries whose network is that of a posterior."""
+    return [entry for entry in entries if entry.network == posterior.label]
+
+
+def fitted(method: Approximation, posterior: Posterior, X: Array, y: Array, seed: int) -> Fit:
+    """Return a method with the variances of a posterior, fitted to X (n, d) and y (n,)."""
+    if method.knows_variances:
+        method.refuse_other_network(posterior)
+    options = method.options(*posterior.variances)
     warm_up(method.use, options)
     started = time.process_time()
     with warnings.catch_warnings(action="ignore"):  # of convergence, which ``converged`` has
@@ -211,6 +227,12 @@ def combine(
         "inputs": np.array(padded, dtype=np.float32), "names": np.array(distances.NAMES),
         "failures": np.array(failures, dtype=str),
     }, rows  # fmt: skip
+
+
+def _posterior(reference: ReferencePosterior, network: str) -> Posterior:
+    """Return the entry of the study that sampled a reference."""
+    entries = (Posterior.model_validate(entry) for entry in reference.provenance["options"]["posteriors"])
+    return next(entry for entry in entries if (entry.label, entry.dataset) == (network, reference.dataset))
 
 
 def _floor(dataset: str, split: int, network: str, results: str) -> dict[str, Any]:

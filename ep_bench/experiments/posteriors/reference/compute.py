@@ -52,6 +52,11 @@ class Posterior(ExperimentMethod):
         """The options of the sampler; ``chains`` and ``stored`` are not used."""
         return hmc.Config(**(self.model_extra or {}))
 
+    @property
+    def variances(self) -> tuple[float, float]:
+        """The known variances of noise and weights, for standardised inputs and target."""
+        return float(self.config.noise_variance or 0.0), float(self.config.prior_variance or 0.0)
+
 
 class Config(Options):
     """Options of the experiment."""
@@ -152,11 +157,9 @@ def combine(
         parts = values[place * config.chains : (place + 1) * config.chains]
         draws = np.array([decoded(one) for one in parts], dtype=np.float64)
         measures, stored = by_input(draws), draws[:, :: -(-config.draws // config.stored)]
-        known, options = split_data(entry.dataset, split), entry.config
-        noise = known.scale * float(options.noise_variance or 0.0) ** 0.5
+        noise = split_data(entry.dataset, split).scale * entry.variances[0] ** 0.5
         prefix = f"{entry.label}/{entry.dataset}/{split}/"
-        variances = np.array([options.noise_variance, options.prior_variance])
-        about = {"variances": variances, "noise_deviation": np.array(noise)}
+        about = {"variances": np.array(entry.variances), "noise_deviation": np.array(noise)}
         arrays |= {f"{prefix}{name}": value for name, value in (rounded(stored) | measures | about).items()}
         summary.append(_row(entry, split, stored, measures, parts))
     return arrays, summary
@@ -177,13 +180,13 @@ def _row(
     entry: Posterior, split: int, draws: Array, measures: dict[str, Array], parts: Sequence[Any]
 ) -> dict[str, Any]:
     """Return a row of the summary."""
-    worst, options = float(measures["r_hat"].max()), entry.config
+    worst, (noise, prior) = float(measures["r_hat"].max()), entry.variances
     halves = (half.reshape(-1, draws.shape[2]) for half in np.array_split(draws, 2))
     first, second = (Predictive.equal_mixture(half, 0.0) for half in halves)
     gap = (distances.interval_means(first) - distances.interval_means(second)) / second.std()
     return {
         "network": entry.label, "dataset": entry.dataset, "split": split,
-        "noise_variance": options.noise_variance, "prior_variance": options.prior_variance,
+        "noise_variance": noise, "prior_variance": prior,
         "inputs": draws.shape[2], "draws": draws.shape[0] * draws.shape[1],
         "grade": next(name for limit, name in GRADES if worst <= limit),
         "r_hat": round(worst, 4), "r_hat_median": round(float(np.median(measures["r_hat"])), 4),
