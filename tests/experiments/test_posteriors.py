@@ -245,3 +245,5 @@ def test_evidences_are_compared_with_annealing(tmp_path: Path) -> None:
     assert float(rows["LA"]["log_copies"]) == pytest.approx(np.log(120), abs=1e-3)
     assert all(np.isfinite(float(row["difference"])) for row in rows.values())
     assert len(figures.section(study).pictures) == 1
+    (problem,) = problems("evidence", {**options, "methods": [{"use": "pbp", "hidden": [5]}]})
+    assert "found 'pbp'; allowed: ep_nn, laplace, vi, vi_graves" in str(problem.error())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -25,6 +25,12 @@ from ep_bench.experiments.posteriors.reference.compute import Posterior, split_d
 from ep_bench.methods.hmc import annealing, model_of
 
 
+class Estimate(Approximation):
+    """An entry of a method that estimates the log evidence, or whose approximation has a variational bound."""
+
+    use: Literal["ep_nn", "laplace", "vi", "vi_graves"]
+
+
 class Config(Options):
     """Options of the experiment."""
 
@@ -35,10 +41,10 @@ class Config(Options):
         description="entries of hmc with a data set, noise_variance and prior_variance, as those of reference; of the "
         "sampler's options, steps and target_acceptance are used",
     )  # fmt: skip
-    methods: tuple[Approximation, ...] = Field(
-        (Approximation.model_validate({"use": "laplace", "label": "LA, full"}),),
+    methods: tuple[Estimate, ...] = Field(
+        (Estimate.model_validate({"use": "laplace", "label": "LA, full"}),),
         min_length=1,
-        description="entries of laplace, ep_nn, vi and vi_graves as in fidelity, for the posteriors of their network",
+        description="method entries as in fidelity, for the posteriors of their network",
     )
     split: NonNegativeInt = Field(0, description="standard split")
     temperatures: PositiveInt = Field(20_000, ge=100, description="steps from the prior to the posterior")
@@ -60,7 +66,7 @@ def part(entry: str, one: int | str, split: int, sizes: Sequence[int], seed: int
     """Return the log ratios of a repetition, if ``one`` is its number, or the evidence by a method; or ``failure``."""
     posterior = Posterior.model_validate_json(entry)
     if isinstance(one, str):
-        return _by_method(posterior, Approximation.model_validate_json(one), split, seed)
+        return _by_method(posterior, Estimate.model_validate_json(one), split, seed)
     model, options = model_of(split_data(posterior.dataset, split).train, posterior.config), posterior.config
     rng = np.random.default_rng([seed, zlib.crc32(f"{posterior.dataset} {posterior.label}".encode()), split, one])
     started = time.process_time()
@@ -93,7 +99,7 @@ def combine(
     return arrays, summary
 
 
-def _by_method(posterior: Posterior, method: Approximation, split: int, seed: int) -> dict[str, Any]:
+def _by_method(posterior: Posterior, method: Estimate, split: int, seed: int) -> dict[str, Any]:
     loaded = data.load_dataset(posterior.dataset)
     train, _ = data.standard_split(len(loaded.y), split)
     try:
