@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 import ep_bench
 from ep_bench.errors import UserError
@@ -194,6 +195,22 @@ def test_claims_find_planted_orders(
     assert claim.holds is holds
     assert words in claim.found
     assert ("It is not decided" in claim.sentence) is (holds is None)
+
+
+def test_claims_are_corrected_for_the_number_of_tests() -> None:
+    logs = [-0.1, -0.3, -0.05, -0.4, 0.02, -0.25]  # of the ratios of PBP and VI by data set
+    rows = [
+        {"network": "relu", "dataset": str(j), "split": "0", "method": method, "same_posterior": "true",
+         "wasserstein_2": str(distance), "ll": ""}
+        for j, log in enumerate(logs)
+        for method, distance in {"PBP": np.exp(log), "VI": 1.0, "VI (Graves)": 3.0}.items()
+    ]  # fmt: skip
+    p = ttest_1samp(logs, 0.0).pvalue
+    (alone,) = pairs.claims(ExperimentResults("s", {}, {}, [row for row in rows if row["method"] != "VI (Graves)"]))
+    first, second = pairs.claims(ExperimentResults("s", {}, {}, rows))
+    assert (alone.holds, first.holds, second.holds) == (True, None, True)
+    assert alone.found.endswith(f"p = {p:.2g}")
+    assert first.found.endswith(f"p = {p:.2g} (corrected {2.0 * p:.2g})")
 
 
 @pytest.mark.parametrize(("sets", "holds"), [(4, None), (6, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ CLAIMS = (
     ("EP is closer to the posterior than Laplace", "probit", "NN-EP", "LA, full"),
 )
 BETWEEN = "the distance of alpha = 0.5 is between those of alpha near 0 and 1"
+CORRELATED = "methods closer to the posterior have a higher log-likelihood ({} network)"
 SAMPLED = ", sampled"  # end of labels
 ALPHAS = ("BB-α 1e-6", "BB-α 0.5", "BB-α 1")
 
@@ -64,35 +66,63 @@ def floors(rows: Rows, network: str, name: str) -> list[float]:
     return [geometric_mean(found)] if found else []
 
 
+class SignTest(NamedTuple):
+    """The mean over data sets, and a test that it is not 0."""
+
+    mean: float
+    p: float | None  # two-sided; None with too few data sets
+    found: str  # in words
+
+    def is_negative(self, tests: int) -> bool | None:
+        """Return whether the mean is negative, None if this is not decided among so many tests."""
+        return self.mean < 0.0 if self.p is not None and self.p * tests < LEVEL else None
+
+    def words(self, tests: int) -> str:
+        """Return what was found, with the p-value and that after Bonferroni's correction."""
+        if self.p is None:
+            return f"{self.found}; a test needs {FEWEST}"
+        corrected = f" (corrected {min(self.p * tests, 1.0):.2g})" * (tests > 1)
+        return f"{self.found}, p = {self.p:.2g}{corrected}"
+
+
 def claims(results: ExperimentResults) -> list[Claim]:
-    """Return the claims whose methods have results, with paired tests over data sets."""
+    """Return the claims whose methods have results, with paired tests over data sets, corrected for their number.
+
+    A claim with two tests holds if both means have the same sign, whichever that is.
+    """
     rows = results.summary
-    found = [_closer(rows, *claim) for claim in CLAIMS]
-    found += [_between(rows)] + [_correlated(rows, network) for network in sorted({row["network"] for row in rows})]
-    return [claim for claim in found if claim is not None]
+    drafts = {f"{text} ({network} network)": _closer(rows, network, *pair) for text, network, *pair in CLAIMS}
+    drafts[BETWEEN] = _neighbours(rows)
+    drafts |= {
+        CORRELATED.format(network): _correlated(rows, network) for network in sorted({r["network"] for r in rows})
+    }
+    count = sum(test.p is not None for tests in drafts.values() for test in tests)
+    return [_judged(text, tests, count) for text, tests in drafts.items() if tests]
 
 
-def _closer(rows: Rows, text: str, network: str, closer: str, other: str) -> Claim | None:
-    """Return the claim that one method is closer than another, None without results of both."""
+def _judged(text: str, tests: Sequence[SignTest], count: int) -> Claim:
+    signs = [test.is_negative(count) for test in tests]
+    agreed = signs[0] if len(signs) == 1 else signs[0] == signs[1]
+    return Claim(text, None if None in signs else agreed, "; ".join(test.words(count) for test in tests))
+
+
+def _closer(rows: Rows, network: str, closer: str, other: str) -> list[SignTest]:
+    """Return the test that one method is closer than another, none without results of both."""
     ratios = _log_ratios(rows, network, closer, other)
+    return [_tested(ratios, "W2 is {} times that of the other")] if ratios else []
+
+
+def _neighbours(rows: Rows) -> list[SignTest]:
+    """Return the tests of alpha near 0 against 0.5 and of 0.5 against 1, none without results of all."""
+    steps = [_log_ratios(rows, "relu", *pair) for pair in pairwise(ALPHAS)]
+    template, names = "W2 with alpha {} is {{}} times that with {}", (("near 0", "0.5"), ("0.5", "1"))
     return (
-        Claim(f"{text} ({network} network)", *_negative(ratios, "W2 is {} times that of the other")) if ratios else None
+        [_tested(step, template.format(*pair)) for step, pair in zip(steps, names, strict=True)] if all(steps) else []
     )
 
 
-def _between(rows: Rows) -> Claim | None:
-    """Return the claim on alpha = 0.5: both neighbouring differences have the same sign, whichever that is."""
-    steps = [_log_ratios(rows, "relu", *pair) for pair in pairwise(ALPHAS)]
-    if not all(steps):
-        return None
-    template, names = "W2 with alpha {} is {{}} times that with {}", (("near 0", "0.5"), ("0.5", "1"))
-    judged = [_negative(step, template.format(*pair)) for step, pair in zip(steps, names, strict=True)]
-    (first, words), (second, more) = judged
-    return Claim(BETWEEN, None if None in (first, second) else first == second, f"{words}; {more}")
-
-
-def _correlated(rows: Rows, network: str) -> Claim | None:
-    """Return the claim that methods that aim at the posterior and are closer have a higher log-likelihood.
+def _correlated(rows: Rows, network: str) -> list[SignTest]:
+    """Return the test of a correlation of distance and log-likelihood across the methods that aim at the posterior.
 
     Sampled predictions of a Laplace approximation are left out: they are of the same fits as the linearised ones.
     """
@@ -105,10 +135,8 @@ def _correlated(rows: Rows, network: str) -> Claim | None:
         both = [(d[key], ll[key]) for d, ll in zip(*columns, strict=True) if key in d and key in ll]
         if len(both) >= FEWEST_METHODS:
             found[key] = float(spearmanr(*np.transpose(both)).statistic)
-    if not found:
-        return None
-    judged = _negative(found, "Spearman's rank correlation of W2 and log-likelihood across methods is {}", float)
-    return Claim(f"methods closer to the posterior have a higher log-likelihood ({network} network)", *judged)
+    words = "Spearman's rank correlation of W2 and log-likelihood across methods is {}"
+    return [_tested(found, words, float)] if found else []
 
 
 def _log_ratios(rows: Rows, network: str, first: str, second: str) -> dict[tuple[str, str], float]:
@@ -117,19 +145,16 @@ def _log_ratios(rows: Rows, network: str, first: str, second: str) -> dict[tuple
     return {key: math.log(a[key] / b[key]) for key in sorted(a.keys() & b.keys())}
 
 
-def _negative(
+def _tested(
     found: Mapping[tuple[str, str], float], template: str, shown: Callable[[float], float] = math.exp
-) -> tuple[bool | None, str]:
-    """Return whether values by data set and split have a negative mean, None if the test decides nothing; in words.
+) -> SignTest:
+    """Return the two-sided t-test of values by data set and split.
 
-    The two-sided t-test is over the means of the data sets, because splits of one share their points.
+    It is over the means of the data sets, because splits of one share their points.
     """
     from scipy.stats import ttest_1samp
 
     means = np.array(set_means(found))
     mean = float(means.mean())
     words = f"{template.format(f'{shown(mean):.3g}')} on average over {len(means)} data set{'s' * (len(means) > 1)}"
-    if len(means) < FEWEST:
-        return None, f"{words}; a test needs {FEWEST}"
-    p = float(ttest_1samp(means, 0.0).pvalue)
-    return (mean < 0.0 if p < LEVEL else None), f"{words}, p = {p:.2g}"
+    return SignTest(mean, float(ttest_1samp(means, 0.0).pvalue) if len(means) >= FEWEST else None, words)
