@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from ep_bench.results import store
 from ep_bench.results.references import STEPS
 from tests.experiments.support import run_experiment
 
+ROOT = Path(__file__).parents[2]
 KNOWN = {"use": "hmc", "dataset": "cubic", "noise_variance": 0.05, "prior_variance": 0.5}
 SHORT = {"warmup": 60, "samples": 80, "steps": 20}
 
@@ -101,6 +104,18 @@ def test_distances_of_a_users_draws_are_those_of_the_study(results: Path) -> Non
     for message, one in wrong.items():
         with pytest.raises(ValueError, match=message):
             ep_bench.posterior_distances(one, reference)
+
+
+def test_the_example_of_the_page_runs_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "posteriors.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+    exec(example, names)  # noqa: S102
+    reference, found = names["reference"], names["found"]
+    assert names["target"].scale_[0] * reference.noise_variance**0.5 == pytest.approx(reference.noise_deviation)
+    assert found["wasserstein_2"].shape == (reference.draws.shape[2],)
+    assert 0.1 < found["std_ratio"].mean() < 1.0 < found["mean_error"].mean() < 10.0  # too simple a model
 
 
 def test_a_method_with_another_network_is_a_failure(results: Path, tmp_path: Path) -> None:
