@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+import ep_bench
 from ep_bench.experiments.posteriors import distances
+from ep_bench.experiments.posteriors.reference.compute import floor, split_data
 from ep_bench.methods import bb_alpha, laplace
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Rows
+from tests.experiments.support import run_experiment
 
 NOISE = 0.09
 
@@ -48,6 +53,30 @@ def test_exact_methods_have_no_distance_on_a_linear_model() -> None:
     assert np.max(np.abs(found["kl"])) < 1e-3
     same = distances.compare(Predictive.equal_mixture(draws, NOISE), draws, NOISE, distances.nearest(X))
     assert max(np.max(same[name]) for name in distances.NAMES if name not in {"std_ratio", "pair_kl"}) < 1e-12
+
+
+@pytest.mark.slow
+def test_an_exact_method_is_as_near_to_long_chains_as_their_halves(tmp_path: Path) -> None:
+    """From the study to the distances: Laplace's method is exact for a network without hidden layers."""
+    linear = {"use": "hmc", "label": "relu", "dataset": "yacht", "hidden": [], "noise_variance": 0.3,
+              "prior_variance": 0.5, "warmup": 100, "samples": 1000, "steps": 10}  # fmt: skip
+    options = {"posteriors": [linear], "chains": 2, "draws": 2000, "stored": 2000}
+    run_experiment("reference", options, 0, tmp_path / "reference-yacht", "reference-yacht")
+    reference = ep_bench.load_reference("yacht", results=tmp_path)
+    noise = reference.noise_deviation**2
+    halves = floor(reference.draws, noise, distances.nearest(split_data("yacht", 0).inputs))
+    yacht = ep_bench.load_dataset("yacht")
+    train, test = ep_bench.standard_split(len(yacht.y), 0)
+    known = {"noise_variance": reference.noise_variance, "prior_variance": reference.prior_variance}
+    model = ep_bench.Estimator("laplace", hidden=[], **known).fit(yacht.X[train], yacht.y[train])
+    exact = model.predict_dist(yacht.X[test])
+    found = ep_bench.posterior_distances(exact, reference)
+    for name in ("mean_error", "wasserstein_1", "wasserstein_2", "total_variation", "kl"):
+        assert found[name].mean() < halves[name].mean()
+    wider = Predictive.gaussian(exact.means[0], 1.2 * (exact.variances[0] - noise) + noise)
+    faulty = ep_bench.posterior_distances(wider, reference)
+    np.testing.assert_allclose(faulty["std_ratio"], np.sqrt(1.2) * found["std_ratio"])
+    assert faulty["wasserstein_2"].mean() > 1.5 * found["wasserstein_2"].mean()
 
 
 def test_full_covariance_is_exact_and_the_diagonal_is_not() -> None:
