@@ -30,9 +30,8 @@ energy of training data. Unlike the program, this implementation standardises in
 as the median distance of at most 2,000 data points, and runs k-means on 100 data points per centre. K^-1 is never
 formed (``factor``), and the jitter of 1e-6 is not a function of the parameters. The energy is that of power EP, with
 ``alpha: 1`` the paper's and at 0 the variational one. The default of 0.5 was chosen on validation points of regression;
-classifiers have 1, because from their random start 0.5 can end at the class frequencies. With ``optimizer: sep`` a
-factor may have negative precision, as in EP, and hyperparameters change after every minibatch, not after the factors
-have converged (appendix C).
+classifiers have 1. With ``optimizer: sep`` a factor may have negative precision, as in EP, and hyperparameters change
+after every minibatch, not after the factors have converged (appendix C).
 """
 
 from __future__ import annotations
