@@ -99,11 +99,15 @@ class AnyMethod(ExperimentMethod):
             if not adapters.is_target(self.use):
                 super()._check()
                 return
-            found = list(adapters.problems(self.use, self.model_extra or {}, study_folder()))
+            found = list(adapters.problems(self.use, self._external_options(), study_folder()))
         except UserError as error:
             raise ValueError(str(error)) from None
         if found:
             raise ValueError(str(self._with_own_keys(found[0]).error()))
+
+    def _external_options(self) -> dict[str, Any]:
+        """Return the options that an external class is checked with."""
+        return dict(self.model_extra or {})
 
     def _with_own_keys(self, problem: OptionProblem) -> OptionProblem:
         """Return a problem of an unknown option with the keys of the entry among the allowed names."""

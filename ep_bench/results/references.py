@@ -37,6 +37,11 @@ class ReferencePosterior(NamedTuple):
         """The draws (S, N) of all chains."""
         return self.draws.reshape(-1, self.draws.shape[2])
 
+    def __repr__(self) -> str:
+        chains, count, inputs = self.draws.shape
+        size = f"{chains} chains of {count} draws at {inputs} test inputs"
+        return f"<ReferencePosterior of {self.dataset}, split {self.split}: {size}, R-hat at most {self.r_hat.max():.4f}>"
+
 
 def rounded(draws: Array) -> dict[str, Array]:
     """Return draws (chains, draws, N) as integers ``draws``: multiples of ``step`` (N,) from ``start`` (N,)."""
@@ -74,10 +79,10 @@ def load_reference(
     folder = Path(results) / f"reference-{dataset}"
     if not folder.is_dir():
         known = [path.name.removeprefix("reference-") for path in Path(results).glob("reference-*")]
-        allowed = (
-            known or "a data set with reference posteriors, which are in the folder results of a clone or of a release"
-        )
-        raise UserError("no reference posteriors", where=str(results), found=dataset, allowed=allowed, name=dataset)
+        if not known:
+            problem = "no folder reference-<data set>; give the folder `results` of a clone or of a release as `results`"
+            raise UserError(problem, where=str(results))
+        raise UserError("no reference posteriors", where=str(results), found=dataset, allowed=known, name=dataset)
     study, prefix = store.read_intact(folder), f"{network}/{dataset}/{split}/"
     with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
         known = sorted(name.removesuffix("/draws") for name in stored.files if name.endswith("/draws"))

@@ -56,6 +56,7 @@ def test_a_reference_is_loaded_with_its_diagnostics(results: Path) -> None:
     assert found.noise_deviation == pytest.approx(0.05**0.5 * y[ep_bench.standard_split(len(y), 0)[0]].std())
     assert np.abs(found.pooled.mean(axis=0)).max() < 1.5 * np.abs(y).max()
     assert found.provenance["environment"]
+    assert repr(found).startswith("<ReferencePosterior of cubic, split 0: 2 chains of 50 draws at 2 test inputs, R-hat")
 
 
 def test_stored_draws_are_every_second_one_up_to_rounding(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_missing_reference_is_reported_with_those_that_exist(results: Path) ->
 def test_a_data_set_without_references_is_reported_with_those_that_have_some(results: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no reference posteriors; found 'cubi'; allowed: cubic; did you mean 'cubic'"):
         ep_bench.load_reference("cubi", results=results)
-    with pytest.raises(UserError, match="folder results of a clone"):
+    with pytest.raises(UserError, match="no folder reference-<data set>; give the folder `results`"):
         ep_bench.load_reference("cubic", results=tmp_path)
 
 
@@ -99,8 +100,11 @@ def test_distances_of_a_users_draws_are_those_of_the_study(results: Path) -> Non
     np.testing.assert_allclose(
         ep_bench.posterior_distances(draws, reference)["wasserstein_2"], found["wasserstein_2"], rtol=0.03
     )
+    noise = np.full(2, reference.noise_deviation**2)
     wrong = {r"N = 2 test inputs; found \(2, 20000\)": draws.T, r"found \(2,\)": draws[0], r"found \(0, 2\)": draws[:0],
-             "not finite": np.where(draws > draws.max() - 1e-9, np.nan, draws)}  # fmt: skip
+             "not finite": np.where(draws > draws.max() - 1e-9, np.nan, draws),
+             "found tuple": (draws.mean(axis=0), draws.std(axis=0)),
+             "below the known noise": ep_bench.Predictive.gaussian(draws[0], 0.5 * noise)}  # fmt: skip
     for message, one in wrong.items():
         with pytest.raises(ValueError, match=message):
             ep_bench.posterior_distances(one, reference)
@@ -128,6 +132,82 @@ def test_a_method_with_another_network_is_a_failure(results: Path, tmp_path: Pat
     assert "are ('relu', [6]), those of the posterior ('relu', [5])" in rows["wide"]
     assert "are ('relu', [3]), those of the posterior ('probit', [3])" in rows["rectified"]
     assert not rows["dropout"]
+    tables = figures.section(store.read_study(tmp_path / "fidelity")).tables
+    assert {row[0] for table in tables[:2] for row in table.rows} == {
+        pairs.FLOOR, "wide (0 of 1 fits)", "rectified (0 of 1 fits)", "dropout*"
+    }  # fmt: skip
+
+
+CLASS = """
+import numpy as np
+
+import ep_bench
+
+
+class Exact:
+    '''The posterior of a linear model.'''
+
+    def __init__(self, noise_variance, prior_variance, kind="gaussian"):
+        self.noise_variance, self.prior_variance, self.kind = noise_variance, prior_variance, kind
+
+    def fit(self, X, y):
+        A = np.column_stack([X, np.ones(len(X))])
+        self.covariance = np.linalg.inv(A.T @ A / self.noise_variance + np.eye(A.shape[1]) / self.prior_variance)
+        self.weights = self.covariance @ A.T @ y / self.noise_variance
+        return self
+
+    def predict_dist(self, X):
+        A = np.column_stack([X, np.ones(len(X))])
+        if self.kind == "laplace":
+            from scipy.stats import laplace
+
+            return laplace(A @ self.weights, 1.0)
+        variance = ((A @ self.covariance) * A).sum(axis=1)
+        return ep_bench.Predictive.gaussian(A @ self.weights, variance + self.noise_variance)
+"""
+
+
+def test_a_class_gets_the_variances_of_the_reference(results: Path, tmp_path: Path) -> None:
+    path = tmp_path / "exact.py"
+    path.write_text(CLASS, encoding="utf-8")
+    entry = {"use": f"{path}:Exact", "standardize": True}
+    methods = [{**entry, "label": "mine"}, {**entry, "label": "other density", "kind": "laplace"}]
+    fidelity = {"datasets": ["cubic"], "methods": methods, "results": str(results)}
+    run_experiment("fidelity", fidelity, 0, tmp_path / "fidelity", "fidelity")
+    rows = {row["method"]: row for row in figures.read(store.read_study(tmp_path / "fidelity")).summary}
+    assert rows["mine"]["same_posterior"] == "true"
+    assert "expected an array of draws (S, N) or an ep_bench.Predictive" in rows["other density"]["failure"]
+    reference, cubic = ep_bench.load_reference("cubic", results=results), ep_bench.load_dataset("cubic")
+    train, test = ep_bench.standard_split(len(cubic.y), 0)
+    shift, scale = cubic.X[train].mean(axis=0), cubic.X[train].std(axis=0)
+    A, B = (np.column_stack([(cubic.X[rows] - shift) / scale, np.ones(len(rows))]) for rows in (train, test))
+    center, unit = cubic.y[train].mean(), cubic.y[train].std()
+    covariance = np.linalg.inv(A.T @ A / 0.05 + np.eye(2) / 0.5)
+    mean = center + unit * B @ covariance @ A.T @ (cubic.y[train] - center) / unit / 0.05
+    variance = unit**2 * (((B @ covariance) * B).sum(axis=1) + 0.05)
+    found = ep_bench.posterior_distances(ep_bench.Predictive.gaussian(mean, variance), reference)
+    assert float(rows["mine"]["wasserstein_2"]) == pytest.approx(found["wasserstein_2"].mean(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([{"use": "pbp", "noise_variance": 0.1}], "noise_variance is fixed at the value of the posterior"),
+        ([{"use": "ep_nn", "network": "probit", "output_scale": 1.0}], "output_scale is fixed"),
+        ([{"use": "pbp"}, {"use": "pbp", "epochs": 3}], "two methods are called 'pbp, relu'"),
+        ([{"use": "{path}:Exact"}], "are for standardised data; add standardize: true"),
+        ([{"use": "{path}:Exact", "standardize": True, "kin": "gaussian"}], "no such option.*did you mean 'kind'"),
+        ([{"use": "{path}:Wrong"}], "has no 'Wrong'"),
+    ],
+)
+def test_entries_that_cannot_be_compared_are_refused(
+    entries: list[dict[str, Any]], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "exact.py"
+    path.write_text(CLASS, encoding="utf-8")
+    methods = [{**entry, "use": entry["use"].replace("{path}", str(path))} for entry in entries]
+    (problem,) = problems("fidelity", {"methods": methods})
+    assert re.search(message, str(problem.error()))
 
 
 def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:

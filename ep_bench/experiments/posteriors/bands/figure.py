@@ -48,6 +48,8 @@ def _picture(results: ExperimentResults, name: str) -> Picture:
             ax.set_title(label)
             for edge in places[inside][[0, -1]]:
                 ax.axvline(edge, color="0.4", linewidth=0.6, linestyle=":")
+        for ax in axes[max(len(styles) - COLUMNS, 0) : len(styles)]:  # the last of each column
+            ax.tick_params(labelbottom=True)
         for ax in axes[len(styles) :]:
             ax.set_axis_off()
         axes[0].set(xlim=places[[0, -1]], ylim=(float(exact.min()) - BEYOND * span, float(exact.max()) + BEYOND * span))

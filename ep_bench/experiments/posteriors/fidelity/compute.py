@@ -13,19 +13,20 @@ import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, NonNegativeInt
+from pydantic import AfterValidator, Field, NonNegativeInt
 
-from ep_bench import data, methods
+from ep_bench import adapters, data, methods
 from ep_bench.errors import Failure, UserError
-from ep_bench.estimator import Estimator, parse_options, warm_up
+from ep_bench.estimator import parse_options
 from ep_bench.experiments.dataset_entries import RegressionSets
-from ep_bench.experiments.method_entries import NOISE, ExperimentMethod, Options
+from ep_bench.experiments.method_entries import NOISE, AnyMethod, Options, distinct_names
 from ep_bench.experiments.posteriors import distances
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
 from ep_bench.experiments.posteriors.reference.compute import Posterior, floor, split_data
+from ep_bench.experiments.study_folder import study_folder
 from ep_bench.predictions import Predictive
 from ep_bench.results.references import ReferencePosterior, load_reference
 from ep_bench.types import Array
@@ -33,8 +34,8 @@ from ep_bench.types import Array
 PRIOR = "prior_variance"
 
 
-class Approximation(ExperimentMethod):
-    """A method entry with the network that it approximates."""
+class Approximation(AnyMethod):
+    """A method entry with the network that it approximates; a class gets variances by the names of its parameters."""
 
     network: Literal["relu", "probit"] = "relu"
 
@@ -46,18 +47,39 @@ class Approximation(ExperimentMethod):
     @property
     def knows_variances(self) -> bool:
         """Whether the method can be given both variances."""
-        return self.use == "ep_nn" or {NOISE, PRIOR} <= set(methods.get(self.use).config.model_fields)  # type: ignore[attr-defined]
+        if adapters.is_target(self.use):
+            known = adapters.parameters(adapters.resolve(self.use, study_folder())) or {}
+        else:
+            known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
+        return self.use == "ep_nn" or {NOISE, PRIOR} <= known.keys()
+
+    def variances(self, noise: float, prior: float) -> dict[str, Any]:
+        """Return the variances of noise and weights as options of the method, none if it cannot be given them."""
+        if self.use == "ep_nn":
+            same = dict.fromkeys(("weight_variance", "bias_variance", "output_bias_variance"), prior)
+            return {NOISE: noise, **same, "output_scale": prior**0.5}
+        return {NOISE: noise, PRIOR: prior} if self.knows_variances else {}
 
     def options(self, noise: float, prior: float) -> dict[str, Any]:
         """Return the options of the method with the variances of noise and weights that it can be given."""
-        found = dict(self.model_extra or {})
-        if self.use == "ep_nn":
-            same = dict.fromkeys(("weight_variance", "bias_variance", "output_bias_variance"), prior)
-            return {**found, NOISE: noise, **same, "output_scale": prior**0.5}
-        return {**found, NOISE: noise, PRIOR: prior} if self.knows_variances else found
+        return {**(self.model_extra or {}), **self.variances(noise, prior)}
+
+    def _external_options(self) -> dict[str, Any]:
+        return self.options(1.0, 1.0)
+
+    def _check(self) -> None:
+        super()._check()
+        own, fixed = self.model_extra or {}, self.variances(1.0, 1.0)
+        for name in fixed:
+            if name in own:
+                raise ValueError(f"{name} is fixed at the value of the posterior; leave it out")
+        if fixed and adapters.is_target(self.use) and not own.get(adapters.STANDARDIZE):
+            raise ValueError(f"{NOISE} and {PRIOR} are for standardised data; add standardize: true")
 
     def refuse_other_network(self, posterior: Posterior) -> None:
         """Raise ValueError if a method that is given the variances has another network than the posterior."""
+        if adapters.is_target(self.use):
+            return  # its network is unknown
         config = parse_options(methods.get(self.use), dict(self.model_extra or {}))
         activation = getattr(config, "activation", "probit" if self.use == "ep_nn" else "relu")
         found, needed = (activation, list(config.hidden)), (posterior.config.activation, list(posterior.config.hidden))
@@ -85,7 +107,7 @@ class Config(Options):
 
     datasets: RegressionSets = Field(("boston",), min_length=1, description="data sets with reference posteriors")
     splits: tuple[NonNegativeInt, ...] = Field((0,), min_length=1, description="standard splits")
-    methods: tuple[Approximation, ...] = Field(
+    methods: Annotated[tuple[Approximation, ...], AfterValidator(distinct_names)] = Field(
         (Approximation.model_validate({"use": "pbp", "label": "PBP"}),),
         min_length=1,
         description="method entries as in a study, each with its network; the variances are those of the reference",
@@ -160,18 +182,36 @@ def posterior_distances(prediction: Predictive | Array, reference: ReferencePost
     Raises
     ------
     ValueError
-        The prediction has another shape, or is not finite.
+        The prediction has another type or shape, is not finite, or is a Gaussian without the noise.
     """
-    noise, inputs = reference.noise_deviation**2, reference.draws.shape[2]
-    means = prediction.means if isinstance(prediction, Predictive) else np.asarray(prediction, dtype=np.float64)
+    noise = reference.noise_deviation**2
+    prediction = _of_observations(prediction, noise, reference.draws.shape[2])
+    partners = distances.nearest(split_data(reference.dataset, reference.split).inputs)
+    return distances.compare(prediction, reference.pooled, noise, partners)
+
+
+def _of_observations(prediction: Predictive | Array, noise: float, inputs: int) -> Predictive:
+    """Return draws or a prediction as a prediction of observations. Raises ValueError if it is not a usable one."""
+    means = prediction.means if isinstance(prediction, Predictive) else _as_array(prediction)
     if means.ndim != 2 or not len(means) or means.shape[1] != inputs:
         raise ValueError(f"draws have shape (S, N), with N = {inputs} test inputs; found {means.shape}")
     if not np.isfinite(means).all():
         raise ValueError("the prediction is not finite at all test inputs")
     if not isinstance(prediction, Predictive):
-        prediction = Predictive.equal_mixture(means, noise)
-    partners = distances.nearest(split_data(reference.dataset, reference.split).inputs)
-    return distances.compare(prediction, reference.pooled, noise, partners)
+        return Predictive.equal_mixture(means, noise)
+    if len(means) == 1 and (prediction.variances < 0.99 * noise).all():
+        raise ValueError(
+            f"variances are below the known noise variance, {noise:.3g}, at all test inputs: it is missing or estimated"
+        )
+    return prediction
+
+
+def _as_array(draws: Any) -> Array:
+    """Return draws as an array. Raises ValueError for another prediction, such as a tuple (mean, std)."""
+    if isinstance(draws, tuple) or np.ndim(draws) == 0:
+        found = type(draws).__name__
+        raise ValueError(f"expected an array of draws (S, N) or an ep_bench.Predictive, found {found}")
+    return np.asarray(draws, dtype=np.float64)
 
 
 def approximations(entries: Sequence[Approximation], posterior: Posterior) -> list[Approximation]:
@@ -183,11 +223,11 @@ def fitted(method: Approximation, posterior: Posterior, X: Array, y: Array, seed
     """Return a method with the variances of a posterior, fitted to X (n, d) and y (n,)."""
     if method.knows_variances:
         method.refuse_other_network(posterior)
-    options = method.options(*posterior.variances)
-    warm_up(method.use, options)
+    entry = AnyMethod.named(method.use, method.label, **method.options(*posterior.variances))
+    entry.warm_up()
     started = time.process_time()
     with warnings.catch_warnings(action="ignore"):  # of convergence, which ``converged`` has
-        model = Estimator(method.use, **options, random_state=seed).fit(X, y)
+        model = entry.build(seed).fit(X, y)
     return Fit(model, time.process_time() - started)
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.experiments.posteriors.fidelity import pairs
-from ep_bench.experiments.posteriors.fidelity.pairs import floors, geometric_mean, methods_of, set_means, values
+from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR, floors, geometric_mean, methods_of, set_means, values
 from ep_bench.experiments.record import Claim, ExperimentResults, uses
 from ep_bench.plotting.axes import side_by_side
 from ep_bench.plotting.method_style import MethodStyle, method_styles
@@ -88,10 +88,12 @@ def _table(rows: Sequence[Mapping[str, str]], network: str) -> Table:
     means = {
         method: {name: _mean(values(rows, network, method, name)) for name in COLUMNS} for method in methods
     }  # fmt: skip
+    fits = {method: len(values(rows, network, method, "wasserstein_2")) for method in methods}
     ordered = sorted(means, key=lambda method: (methods[method] is not None, means[method]["wasserstein_2"]))
     body: list[list[str | Item]] = []
     for method in ordered:
         name = method + ("*" if methods[method] is False else "")
+        name += f" ({fits[method]} of {fits[FLOOR]} fits)" * (fits[method] < fits[FLOOR])
         numbers = means[method].values()
         body.append([name, *(item(f"{one:.3g}" if np.isfinite(one) else "–", one) for one in numbers)])
     r_hat = max((float(row["r_hat"]) for row in rows if row["network"] == network and row["r_hat"]), default=np.nan)

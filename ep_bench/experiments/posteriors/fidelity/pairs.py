@@ -20,6 +20,8 @@ DISTANCE = "wasserstein_2"
 CLAIMS = (
     ("EP (PBP) is closer to the posterior than VI", "relu", "PBP", "VI"),
     ("EP (PBP) is closer to the posterior than VI of Graves", "relu", "PBP", "VI (Graves)"),
+    ("two short chains of HMC are closer to the posterior than VI", "relu", "HMC, 120 draws", "VI"),
+    ("VI with a full covariance is closer to the posterior than VI", "relu", "VI, full covariance", "VI"),
     ("the full Hessian is closer to the posterior than the diagonal", "relu", "LA, full", "LA, diagonal"),
     ("the full Hessian is closer to the posterior than the diagonal", "probit", "LA, full", "LA, diagonal"),
     ("EP is closer to the posterior than Laplace", "probit", "NN-EP", "LA, full"),
@@ -66,8 +68,8 @@ def floors(rows: Rows, network: str, name: str) -> list[float]:
     return [geometric_mean(found)] if found else []
 
 
-class SignTest(NamedTuple):
-    """The mean over data sets, and a test that it is not 0."""
+class MeanTest(NamedTuple):
+    """The mean over data sets, and the p-value of a t-test of mean 0."""
 
     mean: float
     p: float | None  # two-sided; None with too few data sets
@@ -100,19 +102,19 @@ def claims(results: ExperimentResults) -> list[Claim]:
     return [_judged(text, tests, count) for text, tests in drafts.items() if tests]
 
 
-def _judged(text: str, tests: Sequence[SignTest], count: int) -> Claim:
+def _judged(text: str, tests: Sequence[MeanTest], count: int) -> Claim:
     signs = [test.is_negative(count) for test in tests]
     agreed = signs[0] if len(signs) == 1 else signs[0] == signs[1]
     return Claim(text, None if None in signs else agreed, "; ".join(test.words(count) for test in tests))
 
 
-def _closer(rows: Rows, network: str, closer: str, other: str) -> list[SignTest]:
+def _closer(rows: Rows, network: str, closer: str, other: str) -> list[MeanTest]:
     """Return the test that one method is closer than another, none without results of both."""
     ratios = _log_ratios(rows, network, closer, other)
     return [_tested(ratios, "W2 is {} times that of the other")] if ratios else []
 
 
-def _neighbours(rows: Rows) -> list[SignTest]:
+def _neighbours(rows: Rows) -> list[MeanTest]:
     """Return the tests of alpha near 0 against 0.5 and of 0.5 against 1, none without results of all."""
     steps = [_log_ratios(rows, "relu", *pair) for pair in pairwise(ALPHAS)]
     template, names = "W2 with alpha {} is {{}} times that with {}", (("near 0", "0.5"), ("0.5", "1"))
@@ -121,7 +123,7 @@ def _neighbours(rows: Rows) -> list[SignTest]:
     )
 
 
-def _correlated(rows: Rows, network: str) -> list[SignTest]:
+def _correlated(rows: Rows, network: str) -> list[MeanTest]:
     """Return the test of a correlation of distance and log-likelihood across the methods that aim at the posterior.
 
     Sampled predictions of a Laplace approximation are left out: they are of the same fits as the linearised ones.
@@ -147,7 +149,7 @@ def _log_ratios(rows: Rows, network: str, first: str, second: str) -> dict[tuple
 
 def _tested(
     found: Mapping[tuple[str, str], float], template: str, shown: Callable[[float], float] = math.exp
-) -> SignTest:
+) -> MeanTest:
     """Return the two-sided t-test of values by data set and split.
 
     It is over the means of the data sets, because splits of one share their points.
@@ -157,4 +159,4 @@ def _tested(
     means = np.array(set_means(found))
     mean = float(means.mean())
     words = f"{template.format(f'{shown(mean):.3g}')} on average over {len(means)} data set{'s' * (len(means) > 1)}"
-    return SignTest(mean, float(ttest_1samp(means, 0.0).pvalue) if len(means) >= FEWEST else None, words)
+    return MeanTest(mean, float(ttest_1samp(means, 0.0).pvalue) if len(means) >= FEWEST else None, words)
