@@ -17,7 +17,7 @@ from .forms import NONE, table
 from .stored import FIVE, RESULTS, stored_study
 
 STUDY = "fidelity"
-SETS = (*FIVE, "power")
+SETS = (*FIVE, "power", "kin8nm")
 CERTIFIED = 1.01  # R-hat
 ANNEALED = ("AIS", "AIS, back")
 SHOWN = {"method": "Method", "mean error": "Error of the mean", "std ratio": "Ratio of standard deviations", "W1": "W1",
