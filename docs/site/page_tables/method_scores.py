@@ -36,7 +36,7 @@ SHOWN: dict[str, tuple[Sequence[str], Sequence[Entry]]] = {
     "ivon": (ALL, [Entry("closed-form", "IVON")]),
     "neural_linear": (ALL, [Entry("last-layer", "Neural linear")]),
     "vbll": (ALL, [Entry("last-layer", "VBLL")]),
-    "mve": (LL, [Entry("last-layer", "MVE"), Entry("last-layer", "MVE likelihood")]),
+    "mve": (LL, [Entry("last-layer", name) for name in ("MVE", "MVE likelihood", "MVE, 5 components")]),
     "swag": (ALL, [Entry("last-layer", "SWAG")]),
     "laplace": (LL, [Entry("bnn-sampling", "LA-full"), Entry("bnn-sampling", "LA-diagonal")]),
     "ep_nn": (LL, [Entry("ep-nn", "NN-EP-LA"), Entry("ep-nn", "NN-EP-ARD")]),
