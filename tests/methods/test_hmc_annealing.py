@@ -58,13 +58,17 @@ def test_the_log_of_a_mean_ratio():
     assert error == pytest.approx(0.5)
 
 
-def test_the_bound_of_the_exact_posterior_is_the_log_evidence():
+@pytest.mark.parametrize("orthogonal", [True, False], ids=["standard deviations", "Cholesky factor"])
+def test_the_bound_of_the_exact_posterior_is_the_log_evidence(orthogonal):
     """With orthogonal inputs, the posterior of a linear model is a diagonal Gaussian."""
     rng = np.random.default_rng(0)
-    X = np.linalg.qr(np.column_stack([np.ones(12), rng.normal(size=(12, 2))]))[0][:, 1:] * np.sqrt(12.0)
-    y, A = rng.normal(size=12), np.column_stack([X, np.ones(12)])
-    variance = np.full(3, 1.0 / (12.0 / NOISE + 1.0 / PRIOR))
+    X, y = rng.normal(size=(12, 2)), rng.normal(size=12)
+    if orthogonal:
+        X = np.linalg.qr(np.column_stack([np.ones(12), X]))[0][:, 1:] * np.sqrt(12.0)
+    A = np.column_stack([X, np.ones(12)])
+    covariance = np.linalg.inv(A.T @ A / NOISE + np.eye(3) / PRIOR)
+    factor = np.sqrt(np.diag(covariance)) if orthogonal else np.linalg.cholesky(covariance)
     model = model_of(Rows(X, y), Config(hidden=(), noise_variance=NOISE, prior_variance=PRIOR))
-    bound, error = annealing.bound(model, variance * (A.T @ y) / NOISE, np.sqrt(variance), rng)
+    bound, error = annealing.bound(model, covariance @ A.T @ y / NOISE, factor, rng)
     exact = multivariate_normal.logpdf(y, cov=NOISE * np.eye(12) + PRIOR * A @ A.T)
     assert abs(bound - exact) < 4.5 * error

@@ -79,16 +79,19 @@ def log_ratios(model: NetworkModel, path: AnnealingPath, rng: np.random.Generato
     return there, _run(walker, path, range(last, -1, -1))
 
 
-def bound(model: NetworkModel, mean: Any, std: Any, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the variational lower bound of a Gaussian with means and standard deviations (P,), and its standard error.
+def bound(model: NetworkModel, mean: Any, factor: Any, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the variational lower bound of a Gaussian with means (P,), and its standard error.
 
-    The expected log-likelihood is a mean over draws from the Gaussian.
+    ``factor`` has the standard deviations (P,), or the Cholesky factor (P, P) of a full covariance. The expected
+    log-likelihood is a mean over draws from the Gaussian.
     """
     rows, size = model.rows, len(mean)
-    W = mean + std * rng.standard_normal((DRAWS, size))
+    noise = rng.standard_normal((DRAWS, size))
+    W = mean + (noise * factor if factor.ndim == 1 else noise @ factor.T)
     errors = 0.5 * ((rows.y - residuals.outputs(rows.X, W, rows.layers, rows.kind)) ** 2).sum(axis=1)
     logs = _log_likelihood(model, errors)
-    distance = meanfield.divergence(mean, std, np.full(size, model.prior_variance))
+    std, conditional = (factor, factor) if factor.ndim == 1 else (np.linalg.norm(factor, axis=1), np.diag(factor))
+    distance = meanfield.divergence(mean, std, np.full(size, model.prior_variance)) + np.log(std / conditional).sum()
     return float(logs.mean() - distance), float(logs.std() / np.sqrt(DRAWS))
 
 

@@ -110,7 +110,7 @@ def _by_method(posterior: Posterior, method: Estimate, split: int, seed: int) ->
     if hasattr(state, "log_evidence"):
         return {**known, "log_evidence": float(state.log_evidence), "estimate": method.use.replace("_nn", "").upper()}
     model = model_of(split_data(posterior.dataset, split).train, posterior.config)
-    value, stderr = annealing.bound(model, state.mean, state.std, np.random.default_rng(0))
+    value, stderr = annealing.bound(model, state.mean, getattr(state, "factor", state.std), np.random.default_rng(0))
     return {**known, "log_evidence": value, "stderr": stderr, "estimate": "ELBO"}
 
 

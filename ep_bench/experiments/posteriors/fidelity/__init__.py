@@ -8,8 +8,8 @@ EXPERIMENT = Experiment(
     version=1,
     package=__name__,
     caption=(
-        "One row per network, data set, split and method; reference: the first digits of the hash of the reference's "
-        "study. ll: mean test log-likelihood in nats. seconds: CPU time of the fit."
+        "One row per network, data set, split and method; reference: the first digits of the checksum of its "
+        "draws. ll: mean test log-likelihood in nats. seconds: CPU time of the fit."
     ),
     tabulated=frozenset(NAMES) - {"mean_error", "std_ratio", "wasserstein_2"},
     tolerance=None,  # samples
