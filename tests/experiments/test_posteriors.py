@@ -210,6 +210,12 @@ def test_entries_that_cannot_be_compared_are_refused(
     assert re.search(message, str(problem.error()))
 
 
+@pytest.mark.parametrize("experiment", ["bands", "evidence"])
+def test_two_entries_of_one_name_are_refused(experiment: str) -> None:
+    (problem,) = problems(experiment, {"methods": [{"use": "vi"}, {"use": "vi", "hidden": [20]}]})
+    assert "two methods are called 'vi, relu'" in str(problem.error())
+
+
 def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:
     section = figures.section(store.read_study(results / "fidelity"))
     assert len(section.pictures) == 1

@@ -11,15 +11,15 @@ probability, from which bands, moments and Wasserstein distances follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from ep_bench import data
 from ep_bench.errors import Failure
-from ep_bench.experiments.method_entries import Options
+from ep_bench.experiments.method_entries import Options, distinct_names
 from ep_bench.experiments.posteriors import distances
 from ep_bench.experiments.posteriors.fidelity.compute import Approximation, approximations, fitted
 from ep_bench.experiments.posteriors.fidelity.pairs import FLOOR
@@ -43,7 +43,7 @@ class Config(Options):
         min_length=1,
         description="entries of hmc with a data set, noise_variance and prior_variance, as those of reference",
     )  # fmt: skip
-    methods: tuple[Approximation, ...] = Field(
+    methods: Annotated[tuple[Approximation, ...], AfterValidator(distinct_names)] = Field(
         (Approximation.model_validate({"use": "pbp", "label": "PBP"}),),
         min_length=1,
         description="method entries as in fidelity, for the posteriors whose label is their network",

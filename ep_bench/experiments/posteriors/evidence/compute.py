@@ -10,15 +10,15 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 from scipy.special import gammaln
 
 from ep_bench import data
 from ep_bench.errors import Failure
-from ep_bench.experiments.method_entries import Options
+from ep_bench.experiments.method_entries import Options, distinct_names
 from ep_bench.experiments.posteriors.evidence import BACK, THERE
 from ep_bench.experiments.posteriors.fidelity.compute import Approximation, approximations, fitted
 from ep_bench.experiments.posteriors.reference.compute import Posterior, split_data
@@ -41,7 +41,7 @@ class Config(Options):
         description="entries of hmc with a data set, noise_variance and prior_variance, as those of reference; of the "
         "sampler's options, steps and target_acceptance are used",
     )  # fmt: skip
-    methods: tuple[Estimate, ...] = Field(
+    methods: Annotated[tuple[Estimate, ...], AfterValidator(distinct_names)] = Field(
         (Estimate.model_validate({"use": "laplace", "label": "LA, full"}),),
         min_length=1,
         description="method entries as in fidelity, for the posteriors of their network",
