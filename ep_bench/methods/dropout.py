@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 from ep_bench.models import mlp
 from ep_bench.models.held_out_noise import most_likely_precision
 from ep_bench.models.mlp import backward
-from ep_bench.numerics.adam import AdamMoments, adam_step, moments
+from ep_bench.numerics.adam import AdamMoments, adam_step, clear_vanished, moments
 from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.minibatch import hold_out, run_epochs
@@ -190,6 +190,7 @@ def _epoch(
         total += penalised_loss(inputs, targets[:rows], weights, layers, penalty, rate, work, gradient)
         adam_step(weights, gradient, state, step)
         steps += 1
+    clear_vanished(weights, state)  # the penalty shrinks the weights of unused units exponentially
     return total / steps
 
 

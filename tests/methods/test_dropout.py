@@ -163,6 +163,15 @@ class TestFit:
             assert loss == pytest.approx(np.mean(found), rel=1e-10)
         np.testing.assert_allclose(state.weights, w, rtol=1e-9, atol=1e-12)
 
+    def test_weights_that_the_data_do_not_need_become_zero_and_not_subnormal(self):
+        """Arithmetic with subnormal numbers made fits ten times slower; the penalty alone shrinks these weights."""
+        train = rows(20, 3, 13)
+        config = dropout.Config(hidden=(20,), rate=0.1, epochs=10_000, batch_size=10, tau=10.0)
+        state, _ = dropout.fit(Rows(train.X * [0.0, 1.0, 1.0], train.y), config, np.random.default_rng(0))
+        sizes = np.abs(state.weights)
+        assert (sizes[:20] == 0.0).all()
+        assert not ((sizes > 0.0) & (sizes < np.finfo(float).tiny)).any()
+
     def test_tau_maximises_the_density_of_validation_points(self):
         """Repeat every step of the fit: validation points, first fit with tau = 1, densities on a grid, second fit."""
         train = rows(60, 2, 18)

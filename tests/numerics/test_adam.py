@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.numerics.adam import adam_step, moments
+from ep_bench.numerics.adam import adam_step, clear_vanished, moments
 from tests.twins.plain_networks import adam
 
 
@@ -43,3 +43,13 @@ def test_nan_is_propagated():
     adam_step(theta, np.array([np.nan, 1.0]), moments(2), 0.1)
     assert np.isnan(theta[0])
     assert np.isfinite(theta[1])
+
+
+def test_parameters_and_moments_that_have_vanished_are_cleared():
+    theta, state = np.array([1.0, -1e-99, 1e-101, -5e-324]), moments(4)
+    state.first[:] = [-1e-99, 1e-101, -1e-310, 0.0]
+    state.second[:] = [1e-199, 1e-201, 1e-310, 0.0]
+    clear_vanished(theta, state)
+    np.testing.assert_array_equal(theta, [1.0, -1e-99, 0.0, 0.0])
+    np.testing.assert_array_equal(state.first, [-1e-99, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(state.second, [1e-199, 0.0, 0.0, 0.0])
