@@ -13,6 +13,7 @@ import pytest
 from ep_bench.experiments.figures import read
 from ep_bench.experiments.storage import ExperimentSetup
 from ep_bench.experiments.study_folder import relative_to
+from ep_bench.results.references import load_reference
 from ep_bench.results.store import read_intact
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -48,6 +49,7 @@ def test_no_committed_result_is_stale(folder: Path) -> None:
 def test_distances_are_from_the_committed_references(folder: Path) -> None:
     rows = read(read_intact(folder)).summary
     assert rows
-    for dataset in {row["dataset"] for row in rows}:
-        reference = read_intact(RESULTS / f"reference-{dataset}").lock["cell"][:12]
-        assert {row["reference"] for row in rows if row["dataset"] == dataset} == {reference}
+    for dataset, split, network in {(row["dataset"], row["split"], row["network"]) for row in rows}:
+        part = [row for row in rows if (row["dataset"], row["split"], row["network"]) == (dataset, split, network)]
+        reference = load_reference(dataset, int(split), network, RESULTS)
+        assert {row["reference"] for row in part} == {reference.checksum}

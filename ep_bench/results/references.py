@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,11 @@ class ReferencePosterior(NamedTuple):
     provenance: dict[str, Any]  # the lock file of the study: options, seed, versions, checksums, environment
     dataset: str
     split: int
+
+    @property
+    def checksum(self) -> str:
+        """The first 12 hexadecimal digits of the SHA-256 checksum of the draws, which identify the reference."""
+        return hashlib.sha256(self.draws.tobytes()).hexdigest()[:12]
 
     @property
     def pooled(self) -> Array:
