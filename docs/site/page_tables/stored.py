@@ -40,6 +40,7 @@ OMITTED = (
     "dgp-classes-full",
     "gp-options",
     "hmc-length",
+    "hmc-budget",
     "hmc-noise-prior",
     "pbp-longer",
     "recalibration",
