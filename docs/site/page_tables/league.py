@@ -17,6 +17,7 @@ from .forms import NONE, table
 from .stored import RESULTS
 
 FOLDER = RESULTS / "league"
+LARGE = RESULTS / "league-large"
 ABSENT = table(["Results"], [["not computed yet: `ep-bench run configs/league.yaml`"]])
 LIMITS = (1, 10, 60, 300)  # CPU seconds of search and fit
 TREES = ("NGBoost", "CatBoost", "LightGBM", "XGBoost", "Quantile forest", "Extra trees")
@@ -86,4 +87,6 @@ TABLES: Mapping[str, Callable[[], list[str]]] = {
     "league-ranks-crps": lambda: ranks("crps"),
     "league-orders": orders,
     "league-within": within,
+    "league-large-ranks-ll": lambda: ranks("ll", LARGE),
+    "league-large-within": lambda: within(LARGE),
 }

@@ -28,6 +28,7 @@ FIGURES = DOCS / "figures"
 OMITTED = (
     "breadth",
     "league",
+    "league-large",
     "small-n",
     "gap-public",
     "tails",
