@@ -155,6 +155,9 @@ TABLES["scores-ep_nn-classes"] = partial(
 TABLES["dgp-settings"] = partial(
     before_after, Entry("dgp-cosine", "DGP-2-50, cosine"), Entry("settings", "DGP-2-50, alpha 0.5")
 )
+TABLES["dgp-settings-shallow"] = partial(
+    before_after, Entry("dgp-cosine", "GP-50, cosine"), Entry("settings", "GP-50, alpha 0.5")
+)
 TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))
 TABLES["bb-alpha-settings"] = larger_steps
 TABLES["kernels-gp"] = partial(kernels, "GP")

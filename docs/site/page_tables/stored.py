@@ -38,6 +38,7 @@ OMITTED = (
     "dgp-cosine",
     "dgp-classes-training",
     "dgp-classes-starts",
+    "dgp-classes-more-starts",
     "dgp-classes-full",
     "gp-options",
     "hmc-length",
