@@ -137,6 +137,19 @@ def _first_splits(entry: Entry, dataset: str, column: str, count: int) -> str:
     return f"{mean:.4g}" if count == 1 else published.measured(mean, float(np.std(values)) / np.sqrt(count))
 
 
+def layers() -> list[str]:
+    """Return log-likelihoods of one, two and three layers of `dgp_vi`, with paired tests against one, and times."""
+    rows, names = merged("doubly-stochastic").ok(), [f"DGP-VI-{n}" for n in (1, 2, 3)]
+    two, three = (_paired(rows, name, names[0], "ll") for name in names[1:])
+    body = [
+        [dataset, *two[dataset][:2], three[dataset][1], two[dataset][2], three[dataset][2]]
+        + [score(Entry("doubly-stochastic", name), dataset, "seconds") for name in names]
+        for dataset in FIVE
+    ]
+    head = ["LL, 1 layer", "2 layers", "3 layers", "p, 2 and 1", "p, 3 and 1", "CPU s, 1 layer", "2", "3"]
+    return table(["Data set", *head], body)
+
+
 def larger_steps() -> list[str]:
     """Return log-likelihoods of black-box alpha with the default steps and with larger ones, with paired tests."""
     rows, body = merged("bnn-optimisation", "settings").ok(), []
@@ -158,6 +171,7 @@ TABLES["dgp-settings"] = partial(
 TABLES["dgp-settings-shallow"] = partial(
     before_after, Entry("dgp-cosine", "GP-50, cosine"), Entry("settings", "GP-50, alpha 0.5")
 )
+TABLES["dgp-vi-layers"] = layers
 TABLES["sgld-settings"] = partial(before_after, Entry("bnn-sampling", "SGLD-1"), Entry("settings", "pSGLD-1"))
 TABLES["bb-alpha-settings"] = larger_steps
 TABLES["kernels-gp"] = partial(kernels, "GP")
