@@ -98,7 +98,7 @@ def compare(
     if table.empty:
         raise UserError(f"{first} and {second} have no common split", where="compare")
     single = table["dataset"] != ALL
-    table.loc[single, "p_holm"] = _holm(table.loc[single, "p"])
+    table.loc[single, "p_holm"] = holm(table.loc[single, "p"].to_numpy())
     return table
 
 
@@ -127,7 +127,7 @@ def compare_all(
     if table.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     _add_tests(table, rope, 1.0 if chosen.better == "higher" else -1.0)
-    table["p_holm"] = table.groupby("dataset", sort=False)["p"].transform(_holm)
+    table["p_holm"] = table.groupby("dataset", sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
     return table.assign(score=score)[list(COLUMNS)]
 
 
@@ -256,9 +256,3 @@ def _detectable_errors(J: int) -> float:
         return float(stats.nct.sf(limit, J - 1, shift)) - POWER  # a difference found on the wrong side does not count
 
     return float(optimize.brentq(missing_power, 0.0, 1.5 * limit + 3.0))
-
-
-def _holm(p: pd.Series[float]) -> pd.Series[float]:
-    """Return Holm's adjustment of the p-values that are not missing."""
-    known = p.dropna()
-    return pd.Series(holm(np.asarray(known, dtype=float)), index=known.index).reindex(p.index)

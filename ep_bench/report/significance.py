@@ -178,9 +178,9 @@ def _permutation_p(differences: Array) -> float:
 
 
 def holm(p: Array) -> Array:
-    """Return Holm's step-down adjustment of p-values (m,)."""
-    order = np.argsort(p)
-    steps = (len(p) - np.arange(len(p))) * p[order]
+    """Return Holm's step-down adjustment of p-values (m,); NaN is no test and remains so."""
+    order = np.argsort(p)  # NaN last
+    steps = (np.count_nonzero(~np.isnan(p)) - np.arange(len(p))) * p[order]
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
@@ -285,9 +285,8 @@ def compare_with_best(
     best = int(full[np.argmin(block_ranks(np.mean(losses[:, full], axis=0)[None], higher_is_better=False))])
     for j in full[full != best]:
         p[j] = test.p(losses[:, j] - losses[:, best])
-    tested = ~np.isnan(p)
-    p[tested] = holm(p[tested])
-    return best, p, tested & ~(p < ALPHA)
+    p = holm(p)
+    return best, p, ~np.isnan(p) & ~(p < ALPHA)
 
 
 # Methods and data sets that are compared

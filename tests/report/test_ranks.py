@@ -113,6 +113,7 @@ def test_holm_by_hand():
     # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, made monotone
     assert significance.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert significance.holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
+    np.testing.assert_allclose(significance.holm(np.array([0.01, np.nan, 0.04])), [0.02, np.nan, 0.04])
 
 
 def test_the_smallest_wilcoxon_p_is_that_of_equal_signs():

@@ -256,9 +256,8 @@ def order_tables(report: ReportContext, families: Mapping[str, Family]) -> list[
 
 def _corrected(gains: Sequence[Gain | None]) -> list[Gain | None]:
     """Return gains with Holm-corrected p-values; those without a test stay as they are."""
-    tested = {i: one.p for i, one in enumerate(gains) if one is not None and not math.isnan(one.p)}
-    corrected = dict(zip(tested, significance.holm(np.array(list(tested.values()))).tolist(), strict=True))
-    return [one and one._replace(p=corrected.get(i, one.p)) for i, one in enumerate(gains)]
+    p = significance.holm(np.array([math.nan if one is None else one.p for one in gains]))
+    return [one and one._replace(p=value) for one, value in zip(gains, p.tolist(), strict=True)]
 
 
 def recalibrated_pairs(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Family]:

@@ -241,9 +241,7 @@ def _trends(found: Sequence[Order], properties: Sequence[Fact]) -> list[tuple[fl
             enough = len(joined) >= FEW and float(np.ptp(joined["of_set"])) > 0.0
             whole = spearmanr(*joined.to_numpy().T) if enough else (math.nan, math.nan)
             tested.append((float(whole[0]), float(whole[1])))
-    p = np.array([one[1] for one in tested])
-    defined = np.isfinite(p)
-    p[defined] = significance.holm(p[defined])
+    p = significance.holm(np.array([one[1] for one in tested]))
     return [(one[0], float(corrected)) for one, corrected in zip(tested, p, strict=True)]
 
 
@@ -348,8 +346,7 @@ def orders(means: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> list[Order]
     known = [(first, second) for first, second in pairs if {first, second} <= set(means.columns)]
     gaps = [(means[first] - means[second]).dropna() for first, second in known]
     p = np.array([float(significance.signed_rank_p(gap.to_numpy()[None])[0]) if len(gap) else math.nan for gap in gaps])
-    p[~np.isnan(p)] = significance.holm(p[~np.isnan(p)])
-    return [Order(*pair, gap, float(value)) for pair, gap, value in zip(known, gaps, p, strict=True)]
+    return [Order(*pair, gap, float(value)) for pair, gap, value in zip(known, gaps, significance.holm(p), strict=True)]
 
 
 def decided(ranking: Ranking, n: int) -> tuple[float, float]:
