@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from ep_bench.experiments import ARRAYS, FILES, SUMMARY, get
 from ep_bench.experiments.record import Computed, Experiment
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
-from ep_bench.results.spreadsheets import harmless
+from ep_bench.results.spreadsheets import csv_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -99,7 +98,7 @@ def write(setup: ExperimentSetup, folder: Path, computed: Computed, about: Mappi
     keep_earlier(folder)
     arrays, summary = computed
     store.write_atomically(folder / ARRAYS, _npz(arrays))
-    store.write_atomically(folder / SUMMARY, _csv(summary))
+    store.write_atomically(folder / SUMMARY, csv_text(list(summary[0]) if summary else [], summary))
     lock = {
         "cell": store.factor_hash(setup.factors),
         **setup.factors,
@@ -145,11 +144,3 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
             with archive.open(f"{name}.npy", "w") as file:
                 np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
     return content.getvalue()
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
-    return out.getvalue()

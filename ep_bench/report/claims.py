@@ -16,8 +16,6 @@ methods. Numbers of an experiment are compared with their intervals as they are.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -50,7 +48,7 @@ from ep_bench.report.merge import MergedStudies
 from ep_bench.report.point_differences import PointDifference, data_sets_with, exceptions_of
 from ep_bench.report.scores import BY_NAME
 from ep_bench.report.summary import DATASETS, Ranking, no_nemenyi
-from ep_bench.results.spreadsheets import harmless
+from ep_bench.results.spreadsheets import csv_text
 from ep_bench.types import Array
 
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
@@ -90,11 +88,7 @@ def _of_cells(cells: ClaimCells, claim: CellClaim) -> Finding | None:
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the content of claims.csv."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CLAIM_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
-    return text.getvalue()
+    return csv_text(CLAIM_COLUMNS, rows)
 
 
 def _finding(cells: ClaimCells, claim: CellClaim, labels: dict[str, str], datasets: Sequence[str]) -> Finding:

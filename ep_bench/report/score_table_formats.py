@@ -5,7 +5,6 @@ In all of them methods are rows, sorted by average rank, and data sets are colum
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections import Counter
@@ -239,9 +238,7 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
         for i, dataset in enumerate(t.datasets)
         for j, method in enumerate(t.methods)
     ]
-    out = io.StringIO()
-    pd.DataFrame(lines).map(harmless).to_csv(out, index=False, lineterminator="\n")
-    return out.getvalue()
+    return str(pd.DataFrame(lines).map(harmless).to_csv(index=False, lineterminator="\n"))
 
 
 # LaTeX

@@ -1,11 +1,23 @@
-"""Texts in CSV files that a spreadsheet program would run as a formula."""
+"""CSV files, and texts in them that a spreadsheet program would run as a formula."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _FORMULA = tuple("=+-@")
 _MARKED = (*_FORMULA, "'")
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header; the fields of absent columns are empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
+    return out.getvalue()
 
 
 def harmless(value: Any) -> Any:

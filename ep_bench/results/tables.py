@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ep_bench.errors import UserError, visible
 from ep_bench.results.files import write_if_changed
 from ep_bench.results.integrity import Row, text
-from ep_bench.results.spreadsheets import harmless, original
+from ep_bench.results.spreadsheets import csv_text, original
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
 
 _Parser = Callable[[str], str | int | float]
@@ -26,12 +25,8 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
     The file is not touched if it already has this content.
     """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row in sorted(rows, key=order):
-        writer.writerow({key: harmless(text(value)) for key, value in row.items()})
-    write_if_changed(path, out.getvalue())
+    texts = ({column: text(row[column]) for column in COLUMNS if column in row} for row in sorted(rows, key=order))
+    write_if_changed(path, csv_text(COLUMNS, texts))
 
 
 def read_rows(path: Path) -> list[Row]:

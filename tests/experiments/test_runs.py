@@ -182,7 +182,7 @@ def test_results_of_other_options_are_kept(write: Callable[..., Path]) -> None:
 
 
 @pytest.mark.usefixtures("in_process")
-@pytest.mark.parametrize(("module", "name"), [(storage, "_csv"), (store, "write_lock")])
+@pytest.mark.parametrize(("module", "name"), [(storage, "csv_text"), (store, "write_lock")])
 def test_results_that_were_not_written_as_a_whole_are_none(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:
