@@ -31,7 +31,7 @@ from scipy import optimize, stats
 from ep_bench.errors import UserError
 from ep_bench.report.merge import MergedStudies, few_target_values, independent_draws, repeated_data, unranked
 from ep_bench.report.scores import BY_NAME, MAIN, MORE, TARGET, Score
-from ep_bench.report.significance import ALPHA, holm, standard_error, t_p
+from ep_bench.report.significance import ALPHA, holm, split_ratios, standard_error, t_p
 from ep_bench.types import Array
 
 ALL = "all data sets"
@@ -123,7 +123,8 @@ def compare_all(
         if method not in scores.columns:
             known = [str(name) for name in scores.columns]
             raise UserError("no finished cell with this score", where=f"compare: {method}", allowed=known, name=method)
-    table = _differences(scores, methods, chosen, _ratios(results, independent), left_out)
+    ratios = {name: 0.0 if name in independent else ratio for name, ratio in split_ratios(results).items()}
+    table = _differences(scores, methods, chosen, ratios, left_out)
     if table.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     _add_tests(table, rope, 1.0 if chosen.better == "higher" else -1.0)
@@ -162,13 +163,6 @@ def require_one_row_per_split(rows: pd.DataFrame, where: str) -> None:
         method, dataset = repeated.iloc[0][["method", "dataset"]]
         allowed = "one seed, and one meaning of each label"
         raise UserError(f"{method} on {dataset} has several rows per split", where=where, allowed=allowed)
-
-
-def _ratios(results: pd.DataFrame, independent: Collection[str]) -> dict[str, float]:
-    """Return n_test / n_train of each data set, averaged over its cells; 0 of independent draws."""
-    ratio = results["n_test"].astype(float) / results["n_train"].astype(float)
-    means = ratio.groupby(results["dataset"]).mean().fillna(0.0)
-    return {str(name): 0.0 if name in independent else float(value) for name, value in means.items()}
 
 
 def _differences(

@@ -238,6 +238,13 @@ class PairedTest:
         return t_test_p(differences, 0.0 if self.independent else self.ratio)
 
 
+def split_ratios(rows: pd.DataFrame) -> dict[str, float]:
+    """Return n_test / n_train of each data set, averaged over its cells."""
+    ratio = rows["n_test"].astype(float) / rows["n_train"].astype(float)
+    means = ratio.groupby(rows["dataset"]).mean().fillna(0.0)
+    return {str(name): float(value) for name, value in means.items()}
+
+
 def standard_error(differences: Array, ratio: float) -> Array:
     """Return the standard errors (...) of the means of differences (J, ...): variance (1 / J + ratio) s^2.
 

@@ -292,12 +292,9 @@ def _cells_without(merged: MergedStudies, name: str) -> dict[tuple[str, str], in
 
 
 def _paired_tests(merged: MergedStudies, datasets: Sequence[str]) -> tuple[PairedTest, ...]:
-    """Return the test of each data set; n_test / n_train is averaged over splits."""
-    rows = merged.ok()
-    ratio = rows["n_test"].astype(float) / rows["n_train"].astype(float)
-    means = ratio.groupby(rows["dataset"]).mean().fillna(0.0)
-    independent = independent_draws(merged)
-    return tuple(PairedTest(dataset in independent, float(means[dataset])) for dataset in datasets)
+    """Return the test of each data set."""
+    ratios, independent = significance.split_ratios(merged.ok()), independent_draws(merged)
+    return tuple(PairedTest(dataset in independent, ratios[dataset]) for dataset in datasets)
 
 
 # Over data sets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ep_bench.plotting.axes import canvas, data_ticks, line_legend, log_axis, points, shared_label, small_multiples
-from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture, Section
 from ep_bench.plotting.style import STYLE, finish
@@ -92,7 +91,10 @@ def pit_figures(report: ReportContext) -> list[Picture]:
                 if (method, dataset) in counts:
                     density = 10.0 * counts[method, dataset] / counts[method, dataset].sum()
                     style = report.styles[method]
-                    ax.plot(PIT_BINS, density, style.line, drawstyle="steps-mid", label=method, **_look(style))
+                    ax.plot(
+                        PIT_BINS, density, style.line, drawstyle="steps-mid", label=method, color=style.colour,
+                        marker=style.marker, markersize=3.0,
+                    )  # fmt: skip
             ax.set_title(dataset)
             ax.set_ylim(bottom=0.0)
         line_legend(figure, axes, "PIT", "density")
@@ -100,15 +102,9 @@ def pit_figures(report: ReportContext) -> list[Picture]:
         "Histograms of the probability integral transform (PIT) of all test data in ten bins; 1 is perfect. A hump: "
         "predictions are too wide; a valley: too narrow; a slope: biased."
     )
-    return [finish(figure, "pit", caption + _which(chosen, len(methods)))]
-
-
-def _which(chosen: Sequence[str], n: int) -> str:
-    return f" Of {n} methods, the best ranked ones." * (len(chosen) < n)
-
-
-def _look(style: MethodStyle) -> dict[str, Any]:
-    return {"color": style.colour, "marker": style.marker, "markersize": 3.0}
+    if len(chosen) < len(methods):
+        caption += f" Of {len(methods)} methods, the best ranked ones."
+    return [finish(figure, "pit", caption)]
 
 
 def _chosen(report: ReportContext, known: Collection[str]) -> list[str]:
@@ -179,18 +175,12 @@ def _words(common: CommonSets) -> str:
     return f"{', '.join(common.datasets)}, of the methods that are complete on them"
 
 
-def _rows(table: ScoreTable, common: CommonSets) -> list[int]:
-    """Return the rows of the common data sets, none if the table lacks one of them."""
-    known = set(common.datasets) <= set(table.datasets)
-    return [table.datasets.index(name) for name in common.datasets] if known else []
-
-
 def _means(table: ScoreTable, values: Array, common: CommonSets) -> Array:
     """Return the means (M,) of values (D, M) over the common data sets, NaN for a method that lacks one of them."""
-    shown = [method in common.methods for method in table.methods]
-    rows = _rows(table, common)
-    if not rows:
+    if not common.datasets or not set(common.datasets) <= set(table.datasets):
         return np.full(len(table.methods), math.nan)
+    rows = [table.datasets.index(name) for name in common.datasets]
+    shown = [method in common.methods for method in table.methods]
     return np.asarray(np.where(shown, values[rows].mean(axis=0), math.nan))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -37,12 +37,9 @@ def sections(report: ReportContext) -> list[Section]:
     if not report.scores:
         return []
     parts = [_part(report, one) for one in report.scores]
-    lead = _lead(set(report.merged.tasks().values()))
+    tasks = set(report.merged.tasks().values())
+    lead = " ".join(text for task, text in _LEADS.items() if task in tasks)
     return [Section("scores", "Scores", [lead], parts=parts)]
-
-
-def _lead(tasks: Collection[Task]) -> str:
-    return " ".join(text for task, text in _LEADS.items() if task in tasks)
 
 
 class PublishedMark(NamedTuple):
