@@ -20,10 +20,10 @@ def ordinary(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
     return ExampleRows(X, 5.0 + X @ np.linspace(2.0, 0.5, d) + 0.5 * rng.normal(size=n))
 
 
-def classes(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
+def classes(n: int = 40, *, seed: int = 1) -> ExampleRows:
     """Return data whose class depends on the first input with noise; y holds class indices, all of which occur."""
-    rng = np.random.default_rng([seed, n, d])
-    X = rng.normal(size=(n, d))
+    rng = np.random.default_rng([seed, n, 3])
+    X = rng.normal(size=(n, 3))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.4, 0.4]).astype(np.float64)
     y[:CLASSES] = np.arange(CLASSES)[:n]
     return ExampleRows(X, y)

@@ -102,7 +102,7 @@ class MethodUnderTest:
         self.source = _source(adapters.resolve(self.target, self.base))
         self._first()
 
-    def new(self, *, brief: bool = False, seed: int = SEED) -> Any:
+    def new(self, *, brief: bool = False) -> Any:
         """Return a new wrapped instance with ``fit(X, y)`` and ``predict_dist(X)``, in original units.
 
         ``brief`` uses the options for the shortest fit of a registry method, for checks that do not depend on the
@@ -111,9 +111,9 @@ class MethodUnderTest:
         classes = CLASSES if self.task == "classification" else 0
         if not self.registered:
             with self.guarded("the constructor"):
-                return adapters.build(self.target, self.options, self.base, seed=seed, classes=classes)
+                return adapters.build(self.target, self.options, self.base, seed=SEED, classes=classes)
         known = {"classes": tuple(range(CLASSES))} if classes else {}
-        return self._estimator({**known, "random_state": seed}, brief=brief)
+        return self._estimator({**known, "random_state": SEED}, brief=brief)
 
     def _estimator(self, known: Mapping[str, Any], *, brief: bool) -> Any:
         warmup = methods.get(self.target).warmup if brief else {}

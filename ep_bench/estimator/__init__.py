@@ -30,7 +30,7 @@ from ep_bench.estimator.config import (
     restore,
     split_common,
 )
-from ep_bench.estimator.model import ClassificationModel, MethodModel, RandomState, RegressionModel
+from ep_bench.estimator.model import ClassificationModel, MethodModel, RegressionModel
 from ep_bench.estimator.scaling import Scaling, standardisation
 from ep_bench.types import Task
 
@@ -233,14 +233,11 @@ __all__ = [
     "MethodClassifier",
     "MethodEstimator",
     "MethodRegressor",
-    "RandomState",
     "ResolvedOptions",
     "Scaling",
-    "UserError",
     "estimator_class",
     "model_class",
     "parse_options",
-    "require_task",
     "resolve",
     "restore",
     "split_common",

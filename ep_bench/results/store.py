@@ -86,7 +86,7 @@ __all__ = [
     "require_folder",
     "set_aside",
     "stamps",
-    "suspect_error",
+
     "suspect_files",
     "suspect_warning",
     "unreadable",
@@ -285,12 +285,7 @@ def _altered(suspect: Sequence[SuspectRow]) -> str:
     return f"{count} altered or removed after the run: {names}"
 
 
-def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
-    """Return the error for rows that were altered after they were written."""
-    return UserError(
-        f"{_altered(suspect)}. Restore the file from version control, or run the study again to compute these cells",
-        where=str(folder),
-    )
+
 
 
 def require_folder(folder: Path) -> None:
@@ -329,5 +324,6 @@ def read_intact(folder: Path, *, with_cell_files: bool = True) -> StudyResults:
             where=str(folder),
         )
     if study.finished.suspect:
-        raise suspect_error(folder, study.finished.suspect)
+        remedy = "Restore the file from version control, or run the study again to compute these cells"
+        raise UserError(f"{_altered(study.finished.suspect)}. {remedy}", where=str(folder))
     return study

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from ep_bench.processes.tree import cpu_seconds_below, memory_below
@@ -85,9 +84,7 @@ class LimitWatch:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended = True
         self._wake.set()
         if self._thread.ident is not None:

@@ -15,7 +15,6 @@ import socket
 import time
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from ep_bench.results.store import CELLS
@@ -44,9 +43,7 @@ class CellLocks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for key in tuple(self._held):
             self.release(key)
 

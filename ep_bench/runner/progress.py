@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from ep_bench.processes.output_streams import print_line
@@ -18,7 +16,7 @@ _PLAIN_FRACTION = 0.02  # of the time so far, from which the interval is longer:
 _MINIMUM_DONE = 0.15  # fraction of the work that must be done before the time left is estimated
 
 
-class Progress(AbstractContextManager["Progress"]):
+class Progress:
     """Counts finished, failed and running cells, and estimates the time left.
 
     ``work`` is the estimated time of each cell in seconds on one core, or any equal numbers if there are no estimates
@@ -55,9 +53,7 @@ class Progress(AbstractContextManager["Progress"]):
             self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 

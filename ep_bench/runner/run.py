@@ -112,10 +112,10 @@ def _run(jobs: list[AnyJob], plan: BasePlan, options: RunOptions) -> tuple[int, 
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
+    estimated = any(job.estimate is not None for job in jobs)
     shown = Progress(
-        _work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet, unit=plan.unit,
-        seeds=plan.study.seeds > 1,
-    )  # fmt: skip
+        _work(jobs), known, estimated=estimated, quiet=options.quiet, unit=plan.unit, seeds=plan.study.seeds > 1
+    )
     with shown as progress, CellLocks(plan.folder) as locks:
         own_cells = LockedCells(plan, locks, progress)
         waiting = jobs
@@ -138,10 +138,6 @@ def _work(jobs: list[AnyJob]) -> dict[str, float]:
     known = [job.estimate for job in jobs if job.estimate is not None]
     mean = statistics.fmean(known) if known else 1.0
     return {job.cell.key: (mean if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
-
-
-def _have_estimates(jobs: list[AnyJob]) -> bool:
-    return any(job.estimate is not None for job in jobs)
 
 
 class LockedCells:

@@ -216,7 +216,8 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
     if f"{INSTALL_EXTRA}[" in str(now.get("reason")):
         outcome.impossible.append(str(now["reason"]))
     elif now["status"] != "ok":
-        outcome.add([_failure(stored, now)])
+        failure = f"{now['status']}: {now.get('reason', '')}"
+        outcome.add([Difference(*stored.place, "status", "ok", failure, 0.0)])
     elif all(now.get(column) == stored.row[column] for column in COMPARED if column in stored.row):
         outcome.identical += 1
     elif _is_same_arithmetic(stored) or _is_exact(stored):
@@ -229,10 +230,6 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.add(_small_differences(stored, now))
     else:
         outcome.changed.setdefault((stored.cell["method"], stored.cell["dataset"]), []).append((stored, now))
-
-
-def _failure(stored: StoredCell, now: store.Row) -> Difference:
-    return Difference(*stored.place, "status", "ok", f"{now['status']}: {now.get('reason', '')}", 0.0)
 
 
 def _rounding_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
