@@ -81,15 +81,6 @@ class ExperimentMethod(BaseModel):
         """Return the method's name in figures and tables."""
         return self.label or self.use
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry as values of JSON, with the version of the method."""
-        return {**self.model_dump(mode="json"), "version": self.version()}
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> ExperimentMethod:
-        """Return the entry that ``to_json`` was called on."""
-        return cls.model_validate({name: value for name, value in entry.items() if name != "version"})
-
 
 class AnyMethod(ExperimentMethod):
     """A method entry that may also name an external class, as in a study."""

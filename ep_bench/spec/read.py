@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +37,7 @@ _GRID_KEYS = ("include", "datasets", "methods", "splits", "seeds", "overrides", 
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
+_E = TypeVar("_E", DatasetRef, MethodEntry)
 
 
 def read_study(path: str | Path, including: Sequence[Path] = ()) -> Study:
@@ -73,8 +74,8 @@ class _Reader:
         file = validate(StudyFile, raw, (), self.problems)
         self._experiment(raw)
         included = included_studies(raw.get("include"), self._stack, self._read_included, self.problems)
-        datasets = self._datasets(raw.get("datasets"))
-        methods = self._methods(raw.get("methods"))
+        datasets = self._entries("datasets", "data set", self._dataset)
+        methods = self._entries("methods", "method", self._method)
         splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
         limits = self._section(Limits, "limits")
         compare = self._section(Compare, "compare")
@@ -152,11 +153,13 @@ class _Reader:
 
     # data sets and splits
 
-    def _datasets(self, raw: Any) -> list[DatasetRef]:
-        entries = [(("datasets", i), entry) for i, entry in enumerate(raw if isinstance(raw, list) else ())]
-        found = [(place, self._dataset(entry, place)) for place, entry in entries]
-        self._unique([(place, ref.label) for place, ref in found if ref], "data set")
-        return [ref for _, ref in found if ref]
+    def _entries(self, key: str, kind: str, read: Callable[[Any, Place], _E | None]) -> list[_E]:
+        """Return the entries of a list of the file that can be read."""
+        raw = self.document.values.get(key)
+        entries = enumerate(raw if isinstance(raw, list) else ())
+        found = [((key, i), one) for i, entry in entries if (one := read(entry, (key, i)))]
+        self._unique([(place, one.label) for place, one in found], kind)
+        return [one for _, one in found]
 
     def _dataset(self, entry: Any, place: Place) -> DatasetRef | None:
         raw = {"name": entry} if isinstance(entry, str) else entry
@@ -235,12 +238,6 @@ class _Reader:
             first.setdefault(label, place)
 
     # methods and their options
-
-    def _methods(self, raw: Any) -> list[MethodEntry]:
-        entries = [(("methods", i), entry) for i, entry in enumerate(raw if isinstance(raw, list) else ())]
-        found = [(place, self._method(entry, place)) for place, entry in entries]
-        self._unique([(place, entry.label) for place, entry in found if entry], "method")
-        return [entry for _, entry in found if entry]
 
     def _method(self, entry: Any, place: Place) -> MethodEntry | None:
         raw = {"use": entry} if isinstance(entry, str) else entry

@@ -29,10 +29,6 @@ from ep_bench.experiments.method_entries import ExperimentMethod, Options
 from ep_bench.types import Array, Dataset, SplitScheme
 
 
-def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
-    return ExperimentMethod.model_validate({"use": use, "label": label, "hidden": [10], **options})
-
-
 class Config(Options):
     """Options of the experiment."""
 
@@ -41,8 +37,8 @@ class Config(Options):
     shown: PositiveInt = Field(2, description="number of folds that are computed; ours")
     methods: tuple[ExperimentMethod, ...] = Field(
         (
-            _entry("ep_nn", "NN-EP-LA", prior="laplace", tolerance=1e-12),
-            _entry("ep_nn", "NN-EP-ARD", prior="ard", tolerance=1e-12),
+            ExperimentMethod.named("ep_nn", "NN-EP-LA", hidden=[10], prior="laplace", tolerance=1e-12),
+            ExperimentMethod.named("ep_nn", "NN-EP-ARD", hidden=[10], prior="ard", tolerance=1e-12),
         ),
         min_length=1,
         max_length=3,
@@ -54,8 +50,8 @@ class Config(Options):
         description="sweeps of the fits; ours",
     )
     chains: ExperimentMethod = Field(
-        _entry(
-            "hmc", "NN-MC", activation="tanh", prior="ard", weight_prior=[0.25, 0.000625],
+        ExperimentMethod.named(
+            "hmc", "NN-MC", hidden=[10], activation="tanh", prior="ard", weight_prior=[0.25, 0.000625],
             noise_prior=[0.25, 0.000625], chains=2, steps=600, masses="per weight",
         ),
         description="method entry with the options samples and warmup",
@@ -148,7 +144,8 @@ def _of_sweeps(found: Array, usual: Array, history: dict[str, Array], sweeps: tu
         "seconds_at_convergence": rounded(at[0]), "ll_at_convergence": rounded(at[1]),
         "mse_at_convergence": rounded(at[2]), "ended_after": steps.shape[-1], "seconds": rounded(found[0, -1]),
         "ll": rounded(found[1, -1]), "mse": rounded(found[2, -1]), **_best(found[1], sweeps),
-        "last_step": rounded(steps[:, -1].max()) if steps.size else "", "least_step": _minimum(steps),
+        "last_step": rounded(steps[:, -1].max()) if steps.size else "",
+        "least_step": rounded(steps.max(axis=0).min()) if steps.size else "",
     }  # fmt: skip
 
 
@@ -165,7 +162,3 @@ def _best(ll: Array, numbers: tuple[int, ...]) -> dict[str, Any]:
     """Return the highest log density, and its number of sweeps or draws."""
     place = int(np.argmax(np.where(np.isfinite(ll), ll, -math.inf)))
     return {"ll_best": rounded(ll[place]), "ll_best_after": numbers[place]}
-
-
-def _minimum(steps: Array) -> float | str:
-    return rounded(float(steps.max(axis=0).min())) if steps.size else ""

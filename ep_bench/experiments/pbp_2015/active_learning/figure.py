@@ -109,7 +109,7 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
         for ax in axes[len(names) :]:
             ax.set_axis_off()
         figure.supylabel(AXES[score], fontsize=8.0)
-        handles = [_handle(label, look) for label, look in zip(labels, looks, strict=True)]
+        handles = [Line2D([], [], label=label, **_line(look)) for label, look in zip(labels, looks, strict=True)]
         figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4), frameon=False)
     return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score, cut=any(cut)))
 
@@ -174,10 +174,6 @@ def _line(look: Look) -> dict[str, Any]:
         "color": look.colour, "marker": look.marker, "fillstyle": half, "markerfacecolor": face,
         "markerfacecoloralt": "white", "linestyle": STROKES[look.rule], "markersize": 3.2, "mew": 0.8,
     }  # fmt: skip
-
-
-def _handle(label: str, look: Look) -> Line2D:
-    return Line2D([], [], label=label, **_line(look))
 
 
 def _looks(results: ExperimentResults) -> list[Look]:
