@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,16 +11,22 @@ from ep_bench.plotting.page import Section
 from ep_bench.report import merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import all_sections
+from tests.report import synthetic
 
 
 @pytest.fixture(scope="session")
 def make_study() -> Callable[..., Path]:
-    spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.make_study
+    return synthetic.make_study
+
+
+@pytest.fixture
+def report_of(tmp_path: Path, make_study: Callable[..., Path]) -> Callable[..., ReportContext]:
+    """A function that writes a study and returns its report."""
+
+    def report(*names: object, name: str = "s", **about: object) -> ReportContext:
+        return ReportContext(merge.merge([make_study(tmp_path / name, *names, **about)]))
+
+    return report
 
 
 @pytest.fixture(scope="session")

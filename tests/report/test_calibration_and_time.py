@@ -13,7 +13,7 @@ from ep_bench.report.sections import calibration_and_time
 from ep_bench.results import store
 
 
-def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
+def test_methods_are_averaged_over_the_same_data_sets(report_of):
     """The first method is also complete on a slow data set, which the others have not finished."""
 
     def change(row):
@@ -22,8 +22,7 @@ def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
         seconds = 100.0 if row["dataset"] == "power" else {"pbp": 1.0, "ridge": 2.0, "gp": 3.0}[row["method"]]
         return {**row, "fit_cpu_seconds": seconds, "predict_cpu_seconds": 0.1}
 
-    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "power"], change=change)
-    report = ReportContext(merge.merge([folder]))
+    report = report_of(datasets=["boston", "yacht", "power"], change=change)
     plots, _ = calibration_and_time.sections(report)
     times = next(picture for picture in plots.pictures if picture.name == "times")
     (panel,) = [ax for ax in times.figure.axes if ax.get_title() == "CPU time of the fit"]

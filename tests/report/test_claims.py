@@ -40,6 +40,16 @@ def ratio(threshold, limit="at least"):
     )
 
 
+def timed(of_a):
+    """Return a change of rows: fits of b take a second, those of a so many, a number or a function of the split."""
+
+    def change(row):
+        seconds = of_a if row["method"] == "a" else 1.0
+        return {**row, "fit_seconds": seconds(row["split"]) if callable(seconds) else seconds, "predict_seconds": 0.0}
+
+    return change
+
+
 def with_gaps(**gaps):
     """Return a change of rows: on each data set, a is better than b by a gap, up to noise of 0.1."""
     noise = np.random.default_rng(0).normal(0.0, 0.1, 100)
@@ -162,13 +172,7 @@ def test_ranks_with_splits_that_are_missing_or_have_not_converged_decide_nothing
 )
 def test_ratios_of_times(results, threshold, noise, verdict):
     factors = np.exp(noise * np.random.default_rng(1).standard_normal(10))
-
-    def change(row):
-        seconds = 4.0 * factors[row["split"]] if row["method"] == "a" else 1.0
-        return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
-
-    claim = ratio(threshold)
-    row = results(claim, change)
+    row = results(ratio(threshold), timed(lambda split: 4.0 * factors[split]))
     assert row["verdict"] == verdict
     assert row["found"].startswith("a / b ")
     assert row["found"].endswith(f"on 3 of 3 data sets (CPU times); claimed: at least {threshold}")
@@ -176,31 +180,22 @@ def test_ratios_of_times(results, threshold, noise, verdict):
 
 @pytest.mark.parametrize(("threshold", "verdict"), [(1.1, "does not hold"), (4.1, "holds")])
 def test_a_ratio_of_at_most_is_not_reversed(results, threshold, verdict):
-    def change(row):
-        return {**row, "fit_seconds": 4.0 if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
-
-    claim = ratio(threshold, "at most")
-    row = results(claim, change)
+    row = results(ratio(threshold, "at most"), timed(4.0))
     assert (row["verdict"], row["reason"]) == (verdict, "")
     assert row["found"] == f"a / b 4 to 4 on 3 of 3 data sets (CPU times); claimed: at most {threshold}"
 
 
 def test_times_of_one_run_are_compared(tmp_path, make_study):
-    def seconds(of_a):
-        return lambda row: {**row, "fit_seconds": of_a if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
-
-    alone = make_study(tmp_path / "first", ["a"], NINE, 5, change=seconds(9.0))
-    both = make_study(tmp_path / "second", ["a", "b"], NINE, 5, change=seconds(2.0))
-    claim = ratio(3.0)
+    alone = make_study(tmp_path / "first", ["a"], NINE, 5, change=timed(9.0))
+    both = make_study(tmp_path / "second", ["a", "b"], NINE, 5, change=timed(2.0))
     for folders in ([alone, both], [both, alone]):
-        (row,) = claim_verdicts(merge(folders), [claim])
+        (row,) = claim_verdicts(merge(folders), [ratio(3.0)])
         assert row["verdict"] == "does not hold"
         assert row["found"].startswith("a / b 2 to 2 on 3 of 3 data sets")
 
 
 def test_one_common_split_has_no_error_and_decides_nothing(results):
-    claim = ratio(1e-6)
-    row = results(claim, lambda row: row, splits=1)
+    row = results(ratio(1e-6), lambda row: row, splits=1)
     assert (row["verdict"], row["reason"]) == ("not decided", "fewer than two common splits")
 
 
@@ -223,9 +218,7 @@ def test_the_time_of_an_unconverged_fit_is_a_lower_limit(results, method, stoppe
         seconds = early_seconds if early else 4.0 if row["method"] == "a" else 1.0
         return {**row, "fit_seconds": seconds, "predict_seconds": 0.0, "r_hat": 1.06 if early else None}
 
-    claim = ratio(3.0)
-    row = results(claim, change)
-    assert row["verdict"] == verdict
+    assert results(ratio(3.0), change)["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(400.0, "does not hold"), (3.0, "holds")])
@@ -237,17 +230,12 @@ def test_long_unconverged_fits_refute_a_ratio_of_at_most(results, seconds, verdi
         own = 1.0 if row["method"] == "b" else seconds if early else 4.0
         return {**row, "fit_seconds": own, "predict_seconds": 0.0, "r_hat": 1.06 if early else None}
 
-    claim = ratio(6.0, "at most")
-    assert results(claim, change)["verdict"] == verdict
+    assert results(ratio(6.0, "at most"), change)["verdict"] == verdict
 
 
 def test_the_error_of_a_ratio_is_a_t_interval(results):
-    def change(row):
-        seconds = np.exp([0.1, 0.2, 0.3][row["split"]]) if row["method"] == "a" else 1.0
-        return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
-
     def verdict(threshold, name):  # mean log ratio 0.2, interval ± 4.303 · 0.1 / √3 = 0.248
-        return results(ratio(threshold), change, name, splits=3)["verdict"]
+        return results(ratio(threshold), timed([*np.exp([0.1, 0.2, 0.3])].__getitem__), name, splits=3)["verdict"]
 
     assert [verdict(np.exp(x), f"s{x}") for x in (-0.05, -0.04, 0.44, 0.45)] == [
         "holds", "not decided", "not decided", "does not hold"
@@ -307,12 +295,7 @@ def test_at_most_a_fraction_of_the_cells_converges(results, missing, threshold, 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_about_allows_a_factor_of_two_on_both_sides(results, ratio_of_a, verdict, inverse):
     seconds = 9.0 / ratio_of_a if inverse else ratio_of_a
-
-    def change(row):
-        return {**row, "fit_seconds": seconds if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
-
-    claim = ratio(3, "about")
-    assert results(claim, change)["verdict"] == verdict
+    assert results(ratio(3, "about"), timed(seconds))["verdict"] == verdict
 
 
 @pytest.fixture

@@ -38,14 +38,14 @@ def test_no_complete_subset_is_larger(seed):
 
 
 @pytest.fixture
-def report(tmp_path, make_study):
+def report(report_of):
     """Three methods on six data sets; the third lacks one split of the last data set."""
 
     def change(row):
         return None if (row["method"], row["dataset"], row["split"]) == ("gp", "power", 3) else row
 
     sets = ["boston", "concrete", "energy", "wine", "yacht", "power"]
-    return ReportContext(merge.merge([make_study(tmp_path / "s", datasets=sets, splits=6, change=change)]))
+    return report_of(datasets=sets, splits=6, change=change)
 
 
 def test_ranks_and_losses_are_those_of_the_means(report):
@@ -64,13 +64,13 @@ def test_ranks_and_losses_are_those_of_the_means(report):
     assert [row.rank for row in board.rows] == sorted(row.rank for row in board.rows)
 
 
-def test_intervals_follow_the_noise_of_the_splits(tmp_path, make_study):
+def test_intervals_follow_the_noise_of_the_splits(report_of):
     """A method that is better on every split has rank 1 in every resample; the order of the other two is uncertain."""
 
     def change(row):
         return {**row, "rmse": {"pbp": 0.5, "ridge": 1.4, "gp": 1.0 + 0.1 * row["split"]}[row["method"]]}
 
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", splits=10, change=change)]))
+    report = report_of(splits=10, change=change)
     first, second, third = next(one for one in report.leaderboards if one.score.name == "rmse").rows
     assert (first.method, first.low, first.high) == ("pbp", 1.0, 1.0)
     assert second.method == "ridge"
@@ -79,11 +79,11 @@ def test_intervals_follow_the_noise_of_the_splits(tmp_path, make_study):
     assert third.low < third.high
 
 
-def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_study):
+def test_a_method_that_is_not_complete_is_last_and_not_ranked(report_of):
     def change(row):
         return None if row["method"] == "pbp" and row["split"] else {**row, "rmse": row["rmse"] / 100.0}
 
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    report = report_of(change=change)
     last = report.leaderboards[0].rows[-1]
     assert last.method == "pbp"
     assert math.isnan(last.rank)
@@ -97,18 +97,17 @@ def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_stu
     )
 
 
-def test_data_sets_on_which_ranked_methods_lack_splits_are_named_in_one_sentence(tmp_path, make_study):
+def test_data_sets_on_which_ranked_methods_lack_splits_are_named_in_one_sentence(report_of):
     def change(row):
         return None if row["method"] != "ridge" and row["dataset"] in {"wine", "energy"} else row
 
-    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "wine", "energy"], change=change)
-    excluded = first_screen.views(ReportContext(merge.merge([folder])))[0].excluded
+    excluded = first_screen.views(report_of(datasets=["boston", "yacht", "wine", "energy"], change=change))[0].excluded
     assert excluded[1] == (
         "Some ranked methods lack splits on data sets that do not count in these ranks: wine, energy."
     )
 
 
-def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
+def test_a_single_data_set_has_means_instead_of_ranks(report_of):
     def change(row):
         return (
             None
@@ -116,7 +115,7 @@ def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
             else {**row, "ll": {"pbp": -2.5, "ridge": -2.0}.get(row["method"])}
         )
 
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", datasets=["boston"], change=change)]))
+    report = report_of(datasets=["boston"], change=change)
     (shown,) = leaderboard.sections(report)
     table = shown.tables[0]
     assert table.head[:3] == ["method", "mean test log-likelihood on boston", "loss (nats)"]
@@ -128,12 +127,12 @@ def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
     assert shown.lines[0].startswith("Best by mean test log-likelihood: ridge (−2.000 ± 0.000). By the paired test")
 
 
-def test_a_method_that_has_not_converged_is_ranked_by_its_scores_and_named_in_the_headline(tmp_path, make_study):
+def test_a_method_that_has_not_converged_is_ranked_by_its_scores_and_named_in_the_headline(report_of):
     def change(row):
         better = row["method"] == "pbp"
         return {**row, "converged": str(not better).lower(), "ll": row["ll"] + 10.0 * better}
 
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    report = report_of(change=change)
     (shown,) = leaderboard.sections(report)
     first, *_ = shown.tables[0].rows
     assert (first[0]["text"], first[0]["strong"], first[-1]["text"]) == ("pbp", True, "0 %")
@@ -142,7 +141,7 @@ def test_a_method_that_has_not_converged_is_ranked_by_its_scores_and_named_in_th
     assert shown.lines[0].endswith("pbp has not converged on 15 of 15 splits.")
 
 
-def test_a_method_is_marked_also_for_a_data_set_without_ranks(tmp_path, make_study):
+def test_a_method_is_marked_also_for_a_data_set_without_ranks(report_of):
     """The first method has not converged on power alone, where no other method is complete; its place is unchanged."""
 
     def change(row):
@@ -151,8 +150,7 @@ def test_a_method_is_marked_also_for_a_data_set_without_ranks(tmp_path, make_stu
         first = row["method"] == "pbp"
         return {**row, "converged": str(row["dataset"] != "power" or not first).lower(), "ll": row["ll"] + 10.0 * first}
 
-    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "wine", "power"], change=change)
-    report = ReportContext(merge.merge([folder]))
+    report = report_of(datasets=["boston", "yacht", "wine", "power"], change=change)
     board = report.leaderboards[0]
     assert board.datasets == ("boston", "yacht", "wine")
     first = board.rows[0]
@@ -163,22 +161,22 @@ def test_a_method_is_marked_also_for_a_data_set_without_ranks(tmp_path, make_stu
     assert "hollow" in interval["html"]
 
 
-def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):
+def test_a_best_error_of_zero_has_no_part_in_the_loss(report_of):
     def change(row):
         perfect = (row["method"], row["dataset"]) == ("gp", "wine")
         rmse = 0.0 if perfect else {"pbp": 1.1, "ridge": 1.2, "gp": 1.0}[row["method"]]
         return {**row, "rmse": rmse}
 
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    report = report_of(change=change)
     board = next(one for one in report.leaderboards if one.score.name == "rmse")
     losses = {row.method: row.loss for row in board.rows}
     assert losses == pytest.approx({"pbp": 0.1, "ridge": 0.2, "gp": 0.0})
-    one = make_study(tmp_path / "one", datasets=["wine"], change=change)
-    board = next(one for one in ReportContext(merge.merge([one])).leaderboards if one.score.name == "rmse")
+    single = report_of(datasets=["wine"], change=change, name="one")
+    board = next(one for one in single.leaderboards if one.score.name == "rmse")
     assert all(math.isnan(row.loss) for row in board.rows)
 
 
-def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
+def test_overlapping_splits_widen_the_interval(report_of):
     """The means of pbp and gp are 2.2 standard errors apart, and 1.5 with the variance of overlapping splits."""
 
     def change(row):
@@ -187,8 +185,8 @@ def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
     widths = []
     for scheme in ("holdout", "standard"):
         lock = {"splits": {"scheme": scheme, "count": 10}}
-        folder = make_study(tmp_path / scheme, datasets=["boston"], splits=10, change=change, lock=lock)
-        rows = ReportContext(merge.merge([folder])).leaderboards[0].rows
+        report = report_of(datasets=["boston"], splits=10, change=change, lock=lock, name=scheme)
+        rows = report.leaderboards[0].rows
         widths.append([row.high - row.low for row in rows])
     assert widths == [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
 
@@ -211,14 +209,13 @@ def test_all_names_of_a_long_front_are_inside_the_chart():
     assert min(heights) - top >= 12
 
 
-def test_methods_of_equal_rank_tie_and_are_bold(tmp_path, make_study):
+def test_methods_of_equal_rank_tie_and_are_bold(report_of):
     def change(row):
         state = {"pbp": {"converged": "false"}, "gp": {"r_hat": 1.0 + 0.03 * (row["split"] > 2)}}
         level = {"pbp": 3.0, "ridge": 1.0 + (row["dataset"] == "boston"), "gp": 1.0 + (row["dataset"] == "yacht")}
         return {**row, "ll": -level[row["method"]], **state.get(row["method"], {})}
 
-    folder = make_study(tmp_path / "s", datasets=("boston", "yacht"), change=change)
-    (shown,) = leaderboard.sections(ReportContext(merge.merge([folder])))
+    (shown,) = leaderboard.sections(report_of(datasets=("boston", "yacht"), change=change))
     rows = {row[0]["value"]: row for row in shown.tables[0].rows}
     assert {name: row[0]["strong"] for name, row in rows.items()} == {"ridge": True, "gp": True, "pbp": False}
     assert {name: row[-1]["text"] for name, row in rows.items()} == {
@@ -230,13 +227,10 @@ def test_methods_of_equal_rank_tie_and_are_bold(tmp_path, make_study):
     assert "ridge and gp tie by mean test log-likelihood (rank 1.5)" in shown.lines[0]
 
 
-def test_a_tie_for_the_second_place_is_named_and_rounding_errors_are_ties(tmp_path, make_study):
+def test_a_tie_for_the_second_place_is_named_and_rounding_errors_are_ties(report_of):
     levels = {"pbp": 0.25, "ridge": 0.3, "gp": 0.1 + 0.2}
     assert levels["gp"] != levels["ridge"]
-    folder = make_study(
-        tmp_path / "s", datasets=("boston", "yacht", "wine"), change=lambda row: {**row, "ll": -levels[row["method"]]}
-    )
-    report = ReportContext(merge.merge([folder]))
+    report = report_of(datasets=("boston", "yacht", "wine"), change=lambda row: {**row, "ll": -levels[row["method"]]})
     board = report.leaderboards[0]
     assert report.table_of(board.score).ranks.tolist() == [[1.0, 2.5, 2.5]] * 3
     verdict = first_screen.verdict(report, board)
@@ -244,21 +238,21 @@ def test_a_tie_for_the_second_place_is_named_and_rounding_errors_are_ties(tmp_pa
     assert "followed by ridge (rank 2.5) and gp (2.5)" in verdict
 
 
-def test_tests_separate_the_first_method_from_all_others(tmp_path, make_study):
+def test_tests_separate_the_first_method_from_all_others(report_of):
     """On 10 data sets with the same order of two methods, Wilcoxon's test rejects."""
 
     def change(row):
         return {**row, "ll": row["ll"] - 5.0 * (row["method"] == "gp")}
 
     sets = [f"set {i}" for i in range(10)]
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp", "gp"], sets, change=change)]))
+    report = report_of(["pbp", "gp"], sets, change=change)
     board = report.leaderboards[0]
     assert first_screen.separated_from_best(report, board) == (["gp"], "")
     assert "tests separate pbp from the other method" in first_screen.verdict(report, board)
     assert "No single winner" not in first_screen.verdict(report, board)
 
 
-def test_the_best_within_a_budget_is_ranked_among_the_methods_below_it(tmp_path, make_study):
+def test_the_best_within_a_budget_is_ranked_among_the_methods_below_it(report_of):
     """The best of all is too slow. Of the other two, one is better than the other on two data sets of three."""
     levels = {"pbp": (1, 1, 1), "ridge": (2, 3, 2), "gp": (3, 2, 3)}
 
@@ -267,7 +261,7 @@ def test_the_best_within_a_budget_is_ranked_among_the_methods_below_it(tmp_path,
         seconds = {"pbp": 30.0, "ridge": 3.0, "gp": 0.1}[row["method"]]
         return {**row, "ll": -float(level), "fit_seconds": seconds, "predict_seconds": 0.0}
 
-    board = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)])).leaderboards[0]
+    board = report_of(change=change).leaderboards[0]
     assert [board.best_within(limit) for limit in (0.01, 1.0, 5.0, 100.0)] == [[], ["gp"], ["ridge"], ["pbp"]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ep_bench.report import merge, significance
+from ep_bench.report import significance
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import learning_curves, many_sets
 
@@ -32,11 +31,10 @@ def scored(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.fixture
-def report(tmp_path: Path, make_study: Any) -> ReportContext:
+def report(report_of: Any) -> ReportContext:
     sets = {name: {"name": name, "n": 500, "d": 4 + i, "checksum": f"{i:064x}"} for i, name in enumerate(NAMES)}
     sets["set12"]["target_values"] = 5
-    folder = make_study(tmp_path / "s", METHODS, NAMES, 3, change=scored, lock={"ranks": [GROUP], "datasets": sets})
-    return ReportContext(merge.merge([folder]))
+    return report_of(METHODS, NAMES, 3, change=scored, lock={"ranks": [GROUP], "datasets": sets})
 
 
 def test_orders_are_signed_rank_tests_on_common_data_sets(report: ReportContext) -> None:
@@ -119,12 +117,10 @@ def test_the_section_has_its_tables_and_the_figure(report: ReportContext) -> Non
     assert section.pictures[0].name == "differences-by-size"
 
 
-def test_few_or_equal_data_sets_have_no_section(tmp_path: Path, make_study: Any) -> None:
+def test_few_or_equal_data_sets_have_no_section(report_of: Any) -> None:
     equal = {name: {"name": "one", "n": 500, "d": 4, "checksum": "a"} for name in NAMES}
-    few = make_study(tmp_path / "few")
-    same = make_study(tmp_path / "same", METHODS, NAMES, 2, lock={"datasets": equal})
-    for folder in (few, same):
-        assert many_sets.sections(ReportContext(merge.merge([folder]))) == []
+    assert many_sets.sections(report_of(name="few")) == []
+    assert many_sets.sections(report_of(METHODS, NAMES, 2, lock={"datasets": equal}, name="same")) == []
 
 
 def test_ties_count_for_neither_method() -> None:
@@ -133,14 +129,13 @@ def test_ties_count_for_neither_method() -> None:
     assert (one.wins, one.verdict, one.p) == (0, "open", 1.0)
 
 
-def test_learning_curves_are_by_number_of_training_points(tmp_path: Path, make_study: Any) -> None:
+def test_learning_curves_are_by_number_of_training_points(report_of: Any) -> None:
     labels = ("a 50", "a 100", "b 50", "b 100", "c 50")
     sets = {
         label: {"name": label[0], "n": 500, "d": 4, "checksum": label * 8, "train_points": int(label[2:])}
         for label in labels
     }
-    folder = make_study(tmp_path / "s", ("pbp", "gp"), labels, 3, lock={"datasets": sets})
-    report = ReportContext(merge.merge([folder]))
+    report = report_of(("pbp", "gp"), labels, 3, lock={"datasets": sets})
     assert learning_curves.curves_of(report) == {
         "a": {50: "a 50", 100: "a 100"},
         "b": {50: "b 50", 100: "b 100"},

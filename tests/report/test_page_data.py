@@ -92,8 +92,8 @@ def test_traces_are_medians_over_the_splits_without_internal_quantities(tmp_path
     assert ("gp", "yacht") not in found
 
 
-def test_pairs_have_the_p_values_of_the_paired_test(tmp_path, make_study):
-    report = ReportContext(merge.merge([make_study(tmp_path / "s")]))
+def test_pairs_have_the_p_values_of_the_paired_test(report_of):
+    report = report_of()
     data, table = render_html.CellData(report).as_dict(), report.table_of(report.leaderboards[0].score)
     methods, p = data["pairs"]["ll"][1]
     cells = summary.pivot(report.merged, table.score).loc["yacht"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from ep_bench.results import store
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
-from ep_bench.types import Cell, DatasetRef, SplitScheme
+from ep_bench.types import MEASURED_COLUMNS, Cell, DatasetRef, SplitScheme
 
 CONSTANT = "ep_bench.baselines:ConstantRegressor"
 REF = DatasetRef("diabetes", "diabetes")
@@ -232,6 +234,29 @@ def job(use: str = CONSTANT, split: int = 0, base: Path | str = "/", tag: int = 
     factors = {"method": use, "dataset": {"name": "diabetes", "checksum": checksum}, "split": split, "tag": tag}
     cell = Cell(use.rpartition(":")[2], "diabetes", split % 20, 1 + split, factors, store.factor_hash(factors))
     return Job(cell, "test", REF, SplitScheme(), use, {}, str(base), **limits)
+
+
+def scores(row: store.Row) -> store.Row:
+    """Return what two runs of a cell have in common: no times and no memory."""
+    return {column: value for column, value in row.items() if column not in MEASURED_COLUMNS}
+
+
+def scores_in(folder: Path) -> list[store.Row]:
+    return [scores(row) for row in store.read_rows(folder / store.RESULTS)]
+
+
+def cells_in(folder: Path) -> int:
+    return len(list((folder / store.CELLS).glob("*.json")))
+
+
+def change_environment(folder: Path) -> None:
+    """Make the rows of a folder those of another processor."""
+    shutil.rmtree(folder / store.CELLS, ignore_errors=True)
+    path = folder / store.LOCK
+    lock = json.loads(path.read_text())
+    for environment in lock["environments"].values():
+        environment["machine"]["processor"] = "another"
+    path.write_text(json.dumps(lock))
 
 
 def children(pid: int) -> list[int]:

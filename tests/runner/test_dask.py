@@ -19,10 +19,19 @@ import pytest
 from ep_bench.numerics import jit
 from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
-from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import RAISED, becomes_true, children, command_of, job, parent_of, write_methods
+from tests.runner.support import (
+    RAISED,
+    becomes_true,
+    cells_in,
+    children,
+    command_of,
+    job,
+    parent_of,
+    scores_in,
+    write_methods,
+)  # fmt: skip
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
@@ -104,15 +113,6 @@ def meanwhile(action: Callable[[], None]) -> Iterator[None]:
         future.result()
 
 
-def scores(folder: Path) -> list[dict[str, object]]:
-    kept = [column for column in COLUMNS if column not in MEASURED_COLUMNS]
-    return [{column: row.get(column) for column in kept} for row in store.read_rows(folder / "results.csv")]
-
-
-def cells_in(folder: Path) -> int:
-    return len(list((folder / "cells").glob("*.json")))
-
-
 def engines(cluster: LoopbackCluster) -> list[int]:
     """Return the processes of cells below the dask workers, without those that one of them has forked."""
     below = [pid for worker in cluster.workers for pid in children(worker.pid)]
@@ -163,8 +163,8 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
             run = ep_bench(*words)
         assert run.returncode == 0, run.stderr + cluster.output()
         assert "late" in cluster.output()
-    assert len(scores(far)) == 18
-    assert scores(far) == scores(tmp_path / "local" / "spread")
+    assert len(scores_in(far)) == 18
+    assert scores_in(far) == scores_in(tmp_path / "local" / "spread")
 
 
 @pytest.mark.exhaustive
@@ -224,7 +224,7 @@ def test_a_run_leaves_no_worker_process(
     if number == signal.SIGINT:
         assert run.returncode == 130
         assert ended < 2.0 + 3.0  # two seconds, and three more for a busy machine
-        assert len(scores(folder)) == 1
+        assert len(scores_in(folder)) == 1
     assert all(store.read_record(path) for path in (folder / "cells").glob("*.json"))
 
 
@@ -239,4 +239,4 @@ def test_a_scheduler_that_stops(study: Path, tmp_path: Path, cluster: LoopbackCl
     assert run.returncode == 2, output
     assert "the scheduler does not answer" in output
     assert "Traceback" not in output
-    assert len(scores(folder)) == cells_in(folder) >= 5
+    assert len(scores_in(folder)) == cells_in(folder) >= 5

@@ -16,9 +16,9 @@ from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import PeriodicExport, RunOptions, run_plan
 from ep_bench.spec import read_study
-from ep_bench.types import MEASURED_COLUMNS, Record
+from ep_bench.types import Record
 from tests.commands import ep_bench
-from tests.runner.support import becomes_true
+from tests.runner.support import becomes_true, scores, scores_in
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -161,11 +161,7 @@ def test_damaged_cell_files_are_computed_again(study: Path, results: Path) -> No
     assert f"ignored: {paths[0]}" in again.stderr
     untouched = {path.name for path in paths[3:]}
     assert {name: stored(folder)[name] for name in untouched} == {name: good[name] for name in untouched}
-    assert [_scores(row) for row in store.read_rows(folder / "results.csv")] == [_scores(row) for row in rows]
-
-
-def _scores(row: store.Row) -> store.Row:
-    return {column: value for column, value in row.items() if column not in MEASURED_COLUMNS}
+    assert scores_in(folder) == list(map(scores, rows))
 
 
 @pytest.mark.parametrize("name", ["study.lock.json", "cell"])
@@ -230,5 +226,5 @@ def test_an_edited_table_is_refused_until_its_cells_are_run_again(study: Path, r
     assert place in shown
     assert "4 rows were altered" in ep_bench("plan", study, "--results", results).stderr
     assert "4 cells run" in run(study, results).stdout
-    assert [_scores(row) for row in store.read_rows(folder / "results.csv")] == [_scores(row) for row in rows]
+    assert scores_in(folder) == list(map(scores, rows))
     assert ep_bench("report", folder).returncode == 0

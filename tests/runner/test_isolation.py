@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench.runner import supervisor
-from ep_bench.types import MEASURED_COLUMNS, Record
-from tests.runner.support import job
+from tests.runner.support import job, scores
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -114,13 +113,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     supervisor.close()
 
 
-def scores(record: Record) -> dict[str, object]:
-    return {name: value for name, value in record.row.items() if name not in MEASURED_COLUMNS}
-
-
 def harmless(folder: Path) -> list[dict[str, object]]:
     """Return the scores of an external class and of a class in the same file as the others."""
-    return [scores(supervisor.run(job(use, base=folder))) for use in ("sklearn.linear_model:Ridge", "./own.py:Calm")]
+    uses = ("sklearn.linear_model:Ridge", "./own.py:Calm")
+    return [scores(supervisor.run(job(use, base=folder)).row) for use in uses]
 
 
 @pytest.fixture(scope="module")

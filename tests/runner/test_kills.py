@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from ep_bench.results import store
-from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import cells_in_this_process, ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import becomes_true, children, command_of
+from tests.runner.support import becomes_true, cells_in, children, command_of, scores_in
 
 STUDY = """
 study: killed
@@ -48,15 +47,6 @@ RUN_LIMIT = 300.0  # seconds for a run
 
 def command(study: Path, results: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), "--quiet", *more]
-
-
-def scores(folder: Path) -> list[dict[str, object]]:
-    kept = [column for column in COLUMNS if column not in MEASURED_COLUMNS]
-    return [{column: row.get(column) for column in kept} for row in store.read_rows(folder / "results.csv")]
-
-
-def cells_in(folder: Path) -> int:
-    return len(list((folder / "cells").glob("*.json")))
 
 
 def stored(folder: Path) -> dict[str, bytes]:
@@ -119,7 +109,7 @@ def survive(
         with cells_in_this_process():
             assert ep_bench("run", study, "--results", calm).returncode == 0
         kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, maximum - kills, pause)
-        assert scores(wild / "killed") == scores(calm / "killed")
+        assert scores_in(wild / "killed") == scores_in(calm / "killed")
         round_ += 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
@@ -18,6 +17,7 @@ from ep_bench.runner.jobs import LOST, BasePlan
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from tests.commands import cells_in_this_process, ep_bench
+from tests.runner.support import change_environment
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -75,12 +75,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def test_cells_are_taken_over_with_their_provenance_curves_and_scores(folder: Path) -> None:
-    path = folder / "results" / "first" / store.LOCK
-    lock = json.loads(path.read_text())
-    for environment in lock["environments"].values():
-        environment["machine"]["processor"] = "another"
-    path.write_text(json.dumps(lock))
-    shutil.rmtree(folder / "results" / "first" / "cells")
+    change_environment(folder / "results" / "first")
 
     assert plan(folder) == ["elsewhere", "elsewhere", "missing"]
     printed = ep_bench("plan", folder / "second.yaml", "--results", folder / "results").stdout

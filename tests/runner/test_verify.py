@@ -30,6 +30,7 @@ from ep_bench.runner.run import RunOptions, RunOutcome
 from ep_bench.runner.verify import Sample, StoredCell, Verification, verify
 from ep_bench.types import Record
 from tests.commands import ep_bench, lines_of
+from tests.runner.support import change_environment
 
 STUDY = """
 study: s
@@ -66,16 +67,6 @@ def alter(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
         change(finished.rows[key])
     store.write_lock(folder, {**lock, **finished.lock_entries(finished.rows.keys())})
     store.export(folder, finished)
-
-
-def change_environment(folder: Path) -> None:
-    """Make the rows of a folder those of another processor."""
-    shutil.rmtree(folder / "cells", ignore_errors=True)
-    path = folder / store.LOCK
-    lock = json.loads(path.read_text())
-    for environment in lock["environments"].values():
-        environment["machine"]["processor"] = "another"
-    path.write_text(json.dumps(lock))
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -42,17 +42,10 @@ def plain(x, y):
     return np.concatenate(parts)
 
 
-def test_compiled_vectors_equal_numpy():
+@pytest.mark.parametrize("function", [arithmetic, getattr(arithmetic, "py_func", arithmetic)])
+def test_vectors_equal_numpy(function):
     x, y, out = rng.normal(size=WIDTH + 3), rng.normal(size=WIDTH), np.zeros(4 * WIDTH)
-    summed, below, above = arithmetic(x, y, out)
-    np.testing.assert_allclose(out, plain(x, y), rtol=1e-15, atol=1e-15)
-    assert summed == pytest.approx(x[1 : WIDTH + 1].sum(), rel=1e-14)
-    assert (below, above) == (False, True)
-
-
-def test_uncompiled_vectors_equal_numpy():
-    x, y, out = rng.normal(size=WIDTH + 3), rng.normal(size=WIDTH), np.zeros(4 * WIDTH)
-    summed, below, above = getattr(arithmetic, "py_func", arithmetic)(x, y, out)
+    summed, below, above = function(x, y, out)
     np.testing.assert_allclose(out, plain(x, y), rtol=1e-15, atol=1e-15)
     assert summed == pytest.approx(x[1 : WIDTH + 1].sum(), rel=1e-14)
     assert (below, above) == (False, True)
