@@ -171,7 +171,8 @@ def _own_version(use: str, base: Path, *, loaded: bool) -> str:
 
 def _version_of(distribution: importlib.metadata.Distribution, target: Any) -> str:
     """Return name and release of a package; an editable one adds the checksum of its source, which can change."""
-    release = f"{distribution.metadata['Name']} {_release(distribution.version)}"
+    number = ".".join(distribution.version.split(".")[:2])  # patch releases are assumed not to change results
+    release = f"{distribution.metadata['Name']} {number}"
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     is_editable = bool(origin.get("dir_info", {}).get("editable"))
     return f"{release}; {source_checksum(target)}" if is_editable else release
@@ -188,11 +189,6 @@ def use_copies(places: Mapping[str, str]) -> None:
     """Use copies on this machine for files that are named by their paths on another machine."""
     _copies.clear()
     _copies.update({Path(path): Path(copy) for path, copy in places.items()})
-
-
-def _release(number: str) -> str:
-    """Return the first two parts of a version; patch releases are assumed not to change results."""
-    return ".".join(number.split(".")[:2])
 
 
 def _is_file(place: str) -> bool:

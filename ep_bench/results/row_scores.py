@@ -56,7 +56,8 @@ def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row]) -> 
 
 def read(folder: Path) -> dict[str, Scores]:
     """Return the content of ``rows.json`` by hash, empty if there is no file. Raises UserError if it cannot be read."""
-    path = _path(folder)
+    compressed = folder / COMPRESSED
+    path = compressed if compressed.exists() else folder / FILE
     if not path.exists():
         return {}
     try:
@@ -68,10 +69,7 @@ def read(folder: Path) -> dict[str, Scores]:
         raise store.unreadable(path, error) from error
 
 
-def _path(folder: Path) -> Path:
-    """Return the path of the file of a folder, compressed or not."""
-    compressed = folder / COMPRESSED
-    return compressed if compressed.exists() else folder / FILE
+
 
 
 def _write(folder: Path, text: str) -> None:

@@ -220,8 +220,9 @@ def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, meth
     X, y = _searchable(job, dataset.X[split.train], dataset.y[split.train])
     scorer = _ValidationScorer(job, X, y, dataset.preparation, method)
     started, cpu = time.perf_counter(), method.cpu_seconds() + time.thread_time()
+    start = {**method.defaults(list(tune["space"])), **job.options}  # the given options, else the defaults
     found = tuning.search(
-        scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed,
+        scorer, tune["space"], start, trials=tune["trials"], score=tune["score"], seed=job.cell.seed,
         known=_known_trials(job),
     )  # fmt: skip
     reused = [trial for trial in found.trials if "cpu_seconds" in trial]
@@ -287,11 +288,6 @@ class _ValidationScorer:
             raise CellError("failed", f"the fit took more than {limit:g} CPU seconds")
         predicted = self._method.predict(self._X[self.validation]).prediction
         return scoring.tuning_score(predicted, self._y[self.validation], self._name)
-
-
-def _start(job: Job, method: CellMethod) -> dict[str, Any]:
-    """Return the starting options of the search: those given, else the defaults."""
-    return {**method.defaults(list((job.tune or {})["space"])), **job.options}
 
 
 def variants(job: Job) -> Iterator[dict[str, Any]]:

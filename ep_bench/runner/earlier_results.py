@@ -24,7 +24,7 @@ from ep_bench.results import curves, row_scores, store
 from ep_bench.results.files import sole_writer
 from ep_bench.results.integrity import checksum
 from ep_bench.runner.jobs import INFRASTRUCTURE, Job, PlannedCell
-from ep_bench.types import DatasetInfo, DatasetRef, Method, Record, SplitScheme
+from ep_bench.types import DatasetInfo, DatasetRef, Record, SplitScheme
 
 TimeKey = tuple[str, ...]
 
@@ -184,12 +184,6 @@ def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:
     return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
 
 
-def _config(method: Method, factors: Mapping[str, Any]) -> Any:
-    """Return the options of a method from the factors of a cell."""
-    own, _ = estimator.split_common(estimator.restore(method.name, factors["options"]))
-    return estimator.parse_options(method, own)
-
-
 def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     """Return the method's own estimate of a fit to n training points with d inputs in seconds, None without one.
 
@@ -200,7 +194,8 @@ def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
     method = methods.get(factors["method"])
     if method.seconds is None:
         return None
-    return method.seconds(_config(method, factors), n, d) * cost_ratio(method.name, n)
+    own, _ = estimator.split_common(estimator.restore(method.name, factors["options"]))
+    return method.seconds(estimator.parse_options(method, own), n, d) * cost_ratio(method.name, n)
 
 
 @cache

@@ -344,6 +344,9 @@ def _factors(
     """Return the factors of one method on one data set with one seed, and its resolved options."""
     given = study.options_for(entry, ref)
     tune = {} if entry.tune is None else {"tune": entry.tune.model_dump(mode="json")}
+    recalibrate = {}
+    if entry.recalibrate is not None:
+        recalibrate["recalibrate"] = {**entry.recalibrate.model_dump(mode="json"), "version": recalibration.VERSION}
     if adapters.is_target(entry.use):
         version = adapters.version(entry.use, study.path.parent, given | tune)
         resolved = estimator.ResolvedOptions(given, given, version)
@@ -357,16 +360,9 @@ def _factors(
         "splits": scheme.factors(),
         "seed": seed,
         **tune,
-        **_recalibration(entry),
+        **recalibrate,
     }
     return factors, resolved.options
-
-
-def _recalibration(entry: MethodEntry) -> dict[str, Any]:
-    """Return the factor of a recalibrated entry."""
-    if entry.recalibrate is None:
-        return {}
-    return {"recalibrate": {**entry.recalibrate.model_dump(mode="json"), "version": recalibration.VERSION}}
 
 
 @lru_cache(maxsize=64)  # the same for all methods

@@ -161,7 +161,9 @@ class StudyUnion:
         self._problems.add(place, f"{what} is not the same in {first} and in {second}{detail}; change one label")
 
 
-def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Study], problems: Problems) -> list[Study]:
+def included_studies(
+    raw: Any, stack: Sequence[Path], read: Callable[[Path, Sequence[Path]], Study], problems: Problems
+) -> list[Study]:
     """Return the studies of the included files: paths relative to the including file, or names of shipped studies.
 
     ``stack`` are the including files, the innermost last. Raises UserError for mistakes in an included file.
@@ -182,7 +184,7 @@ def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Stu
             chain = [path.name for path in stack[stack.index(file.resolve()) :]]
             problems.add(place, f"includes itself: {' -> '.join([*chain, file.name])}", found=name)
         else:
-            study = read(file)
+            study = read(file, stack)
             if study.experiment is None:
                 found.append(study)
             else:

@@ -73,7 +73,7 @@ class _Reader:
         raw = self.document.values
         file = validate(StudyFile, raw, (), self.problems)
         self._experiment(raw)
-        included = included_studies(raw.get("include"), self._stack, self._read_included, self.problems)
+        included = included_studies(raw.get("include"), self._stack, read_study, self.problems)
         datasets = self._entries("datasets", "data set", self._dataset)
         methods = self._entries("methods", "method", self._method)
         splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
@@ -114,9 +114,6 @@ class _Reader:
             accept=tuple(accept), left_out=tuple(left_out), experiment=file.experiment, options=file.options,
             by_label=bool(included), places=places,
         )  # fmt: skip
-
-    def _read_included(self, file: Path) -> Study:
-        return read_study(file, self._stack)
 
     def _places(self, key: str, entries: Sequence[DatasetRef | MethodEntry]) -> dict[str, str]:
         """Return file and line of the entries of a list, by ``<key>/<label>``."""

@@ -109,9 +109,8 @@ class _Builder:
         self.lines.setdefault(path, _line(node))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        return self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._sequence(node, path)
-
-    def _sequence(self, node: yaml.Node, path: Place) -> list[Any]:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
         return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.Node, path: Place) -> dict[str, Any]:

@@ -97,9 +97,6 @@ def _dataset(name: str) -> str:
 
 
 def _entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
-    lines = [f"  {name} = {{{text if name == 'url' else _escaped(text)}}},\n" for name, text in fields.items() if text]
+    written = {name: text if name == "url" else re.sub(r"([&%#_$])", r"\\\1", text) for name, text in fields.items()}
+    lines = [f"  {name} = {{{text}}},\n" for name, text in written.items() if text]
     return f"@{kind}{{{key},\n{''.join(lines)}}}"
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([&%#_$])", r"\\\1", text)

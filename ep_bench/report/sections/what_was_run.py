@@ -159,9 +159,7 @@ def _factors(merged: MergedStudies) -> dict[str, Mapping[str, Any]]:
 
 def _hashes(merged: MergedStudies) -> dict[Group, list[str]]:
     """Return the hashes of the finished cells of each method on each data set."""
-    found: dict[Group, list[str]] = {}
-    for method, dataset, cell in merged.rows[["method", "dataset", "cell"]].itertuples(index=False):
-        found.setdefault((str(method), str(dataset)), []).append(str(cell))
+    found: dict[Any, list[str]] = merged.rows.groupby(["method", "dataset"], sort=False)["cell"].agg(list).to_dict()
     return found
 
 
