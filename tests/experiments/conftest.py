@@ -1,4 +1,7 @@
-"""What the tests of a finished experiment read: a module has a fixture ``folder``, the folder of its results."""
+"""What the tests of a finished experiment read.
+
+A module has ``RUN`` (the experiment, its options and the name of the study) or a fixture ``folder`` of the results.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,13 @@ import pytest
 from ep_bench.experiments import figures
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.results import store
+from tests.experiments.support import run_experiment
+
+
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    name, options, study = request.module.RUN
+    return run_experiment(name, options, 0, tmp_path_factory.mktemp("r") / study, study)
 
 
 @pytest.fixture(scope="module")

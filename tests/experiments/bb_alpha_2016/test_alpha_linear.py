@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,8 @@ import pytest
 
 from ep_bench.experiments.bb_alpha_2016.alpha_linear.compute import closed_form
 from ep_bench.experiments.record import ExperimentResults
-from tests.experiments.support import run_experiment
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("alpha_linear", {"points": 31}, 0, tmp_path_factory.mktemp("r") / "two", "two")
+RUN = "alpha_linear", {"points": 31}, "two"
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.1, 1.0, 30.0])

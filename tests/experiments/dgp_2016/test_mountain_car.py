@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from ep_bench.experiments.dgp_2016.mountain_car import compute as mountain_car
 from ep_bench.experiments.dgp_2016.mountain_car import dynamics as mountain_car_dynamics
-from tests.experiments.support import run_experiment
 
 pytestmark = pytest.mark.xdist_group("covariances")  # whose kernels it needs
 
@@ -32,9 +30,7 @@ def values() -> mountain_car_dynamics.ValueFunction:
     return mountain_car_dynamics.iterate(201)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("mountain_car", SMALL, 0, tmp_path_factory.mktemp("r") / "car", "car")
+RUN = "mountain_car", SMALL, "car"
 
 
 def slow_step(x: float, v: float, action: int) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,12 @@ from ep_bench import data
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.additive_effects import compute as additive_effects
 from ep_bench.experiments.record import ExperimentResults
-from tests.experiments.support import run_experiment
 
 LINEAR: dict[str, Any] = {"use": "gp", "label": "linear", "kernel": {"sum": ["linear", "constant"]}}
 NETWORK: dict[str, Any] = {"use": "ep_nn", "label": "network", "hidden": [2], "sweeps": 52, "prior": "ard"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("additive_effects", {"draws": 1}, 0, tmp_path_factory.mktemp("r") / "case", "case")
+RUN = "additive_effects", {"draws": 1}, "case"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,12 @@ import pytest
 
 from ep_bench.experiments.ep_nn_2014 import network_fits
 from ep_bench.experiments.ep_nn_2014.ard_overfitting import compute as ard_overfitting
-from tests.experiments.support import run_experiment
 
 PROCESS: dict[str, Any] = {"use": "gp", "label": "GP-ARD", "kernel": "nn", "prior": "none"}
 DRAWS = 3
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    options = {"draws": DRAWS, "points": 31}
-    return run_experiment("ard_overfitting", options, 0, tmp_path_factory.mktemp("r") / "case", "case")
+RUN = "ard_overfitting", {"draws": DRAWS, "points": 31}, "case"
 
 
 def test_clusters_have_their_centres_and_values() -> None:

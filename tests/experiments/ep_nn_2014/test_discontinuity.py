@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from ep_bench import data
 from ep_bench.experiments.ep_nn_2014.discontinuity import compute as discontinuity
-from tests.experiments.support import run_experiment
 
 GRID = np.linspace(-2.0, 2.0, 2001)
 TRUTH = np.where(GRID < 0.0, -1.0, 1.0)
@@ -18,9 +16,7 @@ PROCESS: dict[str, Any] = {"use": "gp", "label": "GP", "kernel": "nn", "prior": 
 DRAWS = 3
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("discontinuity", {"draws": DRAWS}, 0, tmp_path_factory.mktemp("r") / "case", "case")
+RUN = "discontinuity", {"draws": DRAWS}, "case"
 
 
 def test_the_true_function_has_no_width_and_does_not_fluctuate() -> None:

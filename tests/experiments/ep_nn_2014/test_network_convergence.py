@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ep_bench.experiments.ep_nn_2014.network_fits import fitted
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.methods.ep_nn.schedule import LAST
 from ep_bench.types import SplitScheme
-from tests.experiments.support import run_experiment
 
 EASY: dict[str, Any] = {"use": "ep_nn", "label": "LA", "hidden": [1], "tolerance": 1e-12}
 CHAINS = {"use": "hmc", "label": "MC", "hidden": [2], "steps": 5}
@@ -24,9 +22,7 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("network_convergence", OPTIONS, 0, tmp_path_factory.mktemp("r") / "way", "way")
+RUN = "network_convergence", OPTIONS, "way"
 
 
 def test_a_fit_is_the_beginning_of_a_longer_one(arrays: dict[str, Any]) -> None:

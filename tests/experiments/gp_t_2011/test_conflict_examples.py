@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ep_bench.experiments.gp_t_2011.conflict_convergence import compute as confl
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
 from ep_bench.experiments.gp_t_2011.conflict_tilted.figure import measures
 from ep_bench.experiments.record import ExperimentResults
-from tests.experiments.support import run_experiment
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -44,9 +42,7 @@ def test_the_second_example_is_closer_and_more_nonlinear() -> None:
 # The tilted distribution
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_experiment("conflict_tilted", {"points": 81}, 0, tmp_path_factory.mktemp("r") / "tilted", "tilted")
+RUN = "conflict_tilted", {"points": 81}, "tilted"
 
 
 def test_the_tilted_distribution_is_the_product_and_has_two_modes(results: ExperimentResults) -> None:

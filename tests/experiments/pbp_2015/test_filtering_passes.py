@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -13,7 +11,6 @@ from ep_bench.experiments.pbp_2015.filtering_passes.figure import measures
 from ep_bench.experiments.record import ExperimentResults
 from ep_bench.methods import pbp
 from ep_bench.types import Rows
-from tests.experiments.support import run_experiment
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(20, 2))
@@ -22,10 +19,7 @@ START = [rng.normal(size=(4, 3)), rng.normal(size=(1, 5))]
 ORDERS = np.array([rng.permutation(20) for _ in range(3)])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    options = {"datasets": ["yacht"], "splits": 1, "hidden": 3, "passes": [2, 40, 41]}
-    return run_experiment("filtering_passes", options, 0, tmp_path_factory.mktemp("r") / "passes", "passes")
+RUN = "filtering_passes", {"datasets": ["yacht"], "splits": 1, "hidden": 3, "passes": [2, 40, 41]}, "passes"
 
 
 def test_all_parts_are_the_method() -> None:
