@@ -42,10 +42,10 @@ class ServedExperiment:
         return part(*calls(self._config, self._seed)[place])
 
 
-def combined(experiment: Experiment, config: Any, seed: int, values: Sequence[Any]) -> Computed:
+def combined(experiment: Experiment, config: Any, values: Sequence[Any]) -> Computed:
     """Return arrays and summary of an experiment from the values of all of its parts."""
     combine = experiment.optional("combine")
-    found: Computed = from_json(values[0]) if combine is None else combine(config, seed, values)
+    found: Computed = from_json(values[0]) if combine is None else combine(config, values)
     return found
 
 

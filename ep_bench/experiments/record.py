@@ -58,10 +58,10 @@ class Experiment:
     - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary, which may be empty. The
       arrays are stored without pickle, so they hold no Python objects.
     - Or, for an experiment of several parts, which run as cells do: ``compute.calls(config, seed)`` returns the
-      arguments of each part, ``compute.part(*call)`` a value of JSON types, and ``compute.combine(config, seed,
-      values)`` what ``compute`` returns. A value may be a mapping with ``failure``, a reason. Optional are
-      ``compute.lost(call, reason)``, the value of a part without one, ``compute.check(value)``, which raises UserError
-      if no further part is worth computing, and ``compute.estimates(config)``, the rough seconds of each part or None.
+      arguments of each part, ``compute.part(*call)`` a value of JSON types, and ``compute.combine(config, values)``
+      what ``compute`` returns. A value may be a mapping with ``failure``, a reason. Optional are
+      ``compute.lost(reason)``, the value of a part without one, ``compute.check(value)``, which raises UserError if no
+      further part is worth computing, and ``compute.estimates(config)``, the rough seconds of each part or None.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
     - ``figure.measures(results)``, optional: return numbers by name, which the claims on the experiment in
@@ -97,14 +97,9 @@ class Experiment:
 
     @property
     def compute(self) -> Callable[[Any, int], Computed]:
-        """Function of options and seed that computes arrays and summary; all parts in this process."""
-        module = self._load("compute")
-        if not hasattr(module, "calls"):
-            function: Callable[[Any, int], Computed] = module.compute
-            return function
-        return lambda config, seed: module.combine(
-            config, seed, [module.part(*call) for call in module.calls(config, seed)]
-        )
+        """Function of options and seed that computes arrays and summary, of an experiment without parts."""
+        function: Callable[[Any, int], Computed] = self._load("compute").compute
+        return function
 
     def optional(self, name: str) -> Callable[..., Any] | None:
         """Return a function of ``compute`` that not every experiment has."""

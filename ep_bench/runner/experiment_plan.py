@@ -79,22 +79,19 @@ class ExperimentPlan(BasePlan):
                 storage.update_comparison(self.folder, about)
             elif (values := (self.whole or self).values()) is not None:
                 seconds = sum(float(row.get("fit_seconds", 0.0)) for row in self.finished.rows.values())
-                computed = combined(self.setup.experiment, self.setup.config, self.setup.seed, values)
+                computed = combined(self.setup.experiment, self.setup.config, values)
                 storage.write(self.setup, self.folder, computed, about, seconds)
 
     def values(self) -> list[Any] | None:
         """Return the values of all parts, None if one of them has none."""
-        found = []
-        calls = self.setup.experiment.optional("calls")
-        lost = self.setup.experiment.optional("lost")
-        arguments = calls(self.setup.config, self.setup.seed) if calls else [()]
-        for planned, call in zip(self.cells, arguments, strict=True):
+        found, lost = [], self.setup.experiment.optional("lost")
+        for planned in self.cells:
             key = planned.job.cell.key
             record = store.read_record(self.folder / store.CELLS / f"{key}.json")
             if record is not None and VALUE in record.notes:
                 found.append(json.loads(record.notes[VALUE]))
             elif record is not None and lost is not None:
-                found.append(lost(call, record.row["reason"]))
+                found.append(lost(record.row["reason"]))
             else:
                 return None
         return found

@@ -233,7 +233,7 @@ def test_parts_of_an_earlier_reference_are_refused(results: Path) -> None:
     with pytest.raises(
         UserError, match=r"PBP on cubic, split 0: compared with an earlier reference .*cells.*run again"
     ):
-        combine(config, 0, [{"reference": "0" * 12}])
+        combine(config, [{"reference": "0" * 12}])
 
 
 def test_more_data_sets_have_their_own_splits_and_networks() -> None:

@@ -134,11 +134,7 @@ def calls(config: Config, seed: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def combine(
-    config: Config,
-    seed: int,  # noqa: ARG001 part of the calls
-    values: Sequence[Any],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def combine(config: Config, values: Sequence[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the scores of all repetitions, and one summary row per data set, method and number of additions.
 
     ``rmse`` and ``ll`` (D, M, R, A + 1), NaN from the first fit that failed; ``datasets`` (D,), ``labels`` and
@@ -200,7 +196,7 @@ def part(name: str, entry: str, repetition: int, seed: int, sizes: list[int]) ->
     return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
 
 
-def lost(call: tuple[Any, ...], reason: str) -> dict[str, Any]:  # noqa: ARG001
+def lost(reason: str) -> dict[str, Any]:
     """Return the scores of a repetition whose process ended: none."""
     return {"rmse": [], "ll": [], "failure": reason, "seconds": math.nan}
 

@@ -110,11 +110,7 @@ def part(entry: str, one: int | str, gap: int, points: int, kept: int, seed: int
     return {**reference.encoded(levels), "seconds": fit.seconds}
 
 
-def combine(
-    config: Config,
-    seed: int,  # noqa: ARG001 part of the calls
-    values: Sequence[Any],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def combine(config: Config, values: Sequence[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the bands, and one summary row per posterior and method; the first row of each compares halves of chains.
 
     Arrays have names ``<network>/<data set>/<name>``: ``places`` and ``inside`` (G,) of the line, ``labels`` (M,) of

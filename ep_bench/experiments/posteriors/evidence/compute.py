@@ -75,11 +75,7 @@ def part(entry: str, one: int | str, split: int, sizes: Sequence[int], seed: int
     return {"there": there, "back": back, "seconds": time.process_time() - started}
 
 
-def combine(
-    config: Config,
-    seed: int,  # noqa: ARG001 part of the calls
-    values: Sequence[Any],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def combine(config: Config, values: Sequence[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the log ratios of the runs, and one summary row per posterior and estimate.
 
     Arrays ``<network>/<data set>/there`` and ``back`` (R,) are the log ratios of all runs.

@@ -231,16 +231,12 @@ def fitted(method: Approximation, posterior: Posterior, X: Array, y: Array, seed
     return Fit(model, time.process_time() - started)
 
 
-def lost(call: Sequence[Any], reason: str) -> dict[str, Any]:  # noqa: ARG001 the same for all calls
+def lost(reason: str) -> dict[str, Any]:
     """Return the value of a part that ended without one."""
     return {"failure": reason}
 
 
-def combine(
-    config: Config,
-    seed: int,  # noqa: ARG001 part of the calls
-    values: Sequence[Any],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def combine(config: Config, values: Sequence[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the distances by input, and one summary row per network, data set, split and method; the floor is last.
 
     ``inputs`` (R, D, N) are the D distances of ``names`` (D,) for the R rows of the summary, NaN beyond the test inputs

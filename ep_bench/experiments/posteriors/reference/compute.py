@@ -139,11 +139,7 @@ def encoded(draws: Array) -> dict[str, Any]:
     return {"draws": base64.b64encode(draws.astype("<f4").tobytes()).decode("ascii"), "inputs": draws.shape[1]}
 
 
-def combine(
-    config: Config,
-    seed: int,  # noqa: ARG001 part of the calls
-    values: Sequence[Any],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def combine(config: Config, values: Sequence[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the draws of all posteriors, and one summary row per posterior and split.
 
     Arrays have names ``<network>/<data set>/<split>/<name>``: those of ``rounded`` for the stored draws, and ``r_hat``,
