@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.adapters.distributions import as_prediction, column
+from ep_bench.adapters.distributions import as_prediction, bound_method, column
 from ep_bench.adapters.target_transforms import of_target
 from ep_bench.adapters.targets import distributions
 from ep_bench.estimator.model import convergence
@@ -267,12 +267,6 @@ def _vector(values: Any, n: int, what: str) -> Array:
 def can_predict(model: Any) -> bool:
     """Return whether a model, or its class, has a prediction method."""
     return any(bound_method(model, name) for name in PREDICTION_METHODS)
-
-
-def bound_method(model: Any, name: str) -> Callable[..., Any] | None:
-    """Return a method of a model, or None; attributes of NGBoost objects may be None."""
-    found = getattr(model, name, None)
-    return found if callable(found) else None
 
 
 def accepts(method: Callable[..., Any], name: str) -> bool:

@@ -39,10 +39,16 @@ def as_prediction(found: Any, n: int, call: str) -> Prediction:
     if isinstance(found, DensityPrediction | QuantilePrediction):
         _require_length(len(found), n, call)
         return found
-    if _method(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
+    if bound_method(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
         return _of_skpro(found, n, call)
     inner = getattr(found, "dist", None)  # a scipy distribution in NGBoost; the family in scipy
     return _of_scipy(inner if _is_frozen(inner) else found, n, call)
+
+
+def bound_method(found: Any, name: str) -> Callable[..., Any] | None:
+    """Return a method of a model or a distribution, or None; attributes of NGBoost objects may be None."""
+    method = getattr(found, name, None)
+    return method if callable(method) else None
 
 
 def column(values: Any) -> Array:
@@ -53,8 +59,8 @@ def column(values: Any) -> Array:
 
 def _of_scipy(found: Any, n: int, call: str) -> Prediction:
     """Convert a frozen distribution of scipy.stats, or an object with the same methods."""
-    mean, variance, cdf, quantile = (_method(found, name) for name in ("mean", "var", "cdf", "ppf"))
-    logpdf, is_discrete = _method(found, "logpdf"), _method(found, "logpmf") is not None
+    mean, variance, cdf, quantile = (bound_method(found, name) for name in ("mean", "var", "cdf", "ppf"))
+    logpdf, is_discrete = bound_method(found, "logpdf"), bound_method(found, "logpmf") is not None
     if mean is None or variance is None or cdf is None or (logpdf is None and not is_discrete):
         raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
     means = _vector(mean(), n, call)
@@ -107,11 +113,6 @@ def _by_quantiles(quantile: Callable[[float], Any], means: Array) -> QuantilePre
 
 def _is_frozen(found: Any) -> bool:
     return type(found).__module__.startswith("scipy.stats") and hasattr(found, "kwds") and hasattr(found, "dist")
-
-
-def _method(found: Any, name: str) -> Callable[..., Any] | None:
-    method = getattr(found, name, None)
-    return method if callable(method) else None
 
 
 def _vector(values: Any, n: int, call: str) -> Array:

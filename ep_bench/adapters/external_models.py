@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ep_bench.adapters import best_prediction
 from ep_bench.adapters.construction import STANDARDIZE, accepts_missing, build_model
+from ep_bench.adapters.distributions import bound_method
 from ep_bench.estimator import standardisation
 from ep_bench.predictions import (
     Classification,
@@ -94,13 +95,13 @@ class ExternalClassifier:
         Raises ValueError or TypeError if the model returns an object of wrong type or shape.
         """
         rows = self._scaling.apply(X)
-        if (ask := best_prediction.bound_method(self.model, "predict_dist")) is not None:
+        if (ask := bound_method(self.model, "predict_dist")) is not None:
             found = ask(rows)
             if not isinstance(found, ClassProbabilities):
                 kind = type(found).__name__
                 raise TypeError(f"predict_dist of a classifier must return ep_bench.ClassProbabilities, found {kind}")
             return self._of_all(found.probabilities, found.classes, len(X), "predict_dist")
-        if (ask := best_prediction.bound_method(self.model, "predict_proba")) is not None:
+        if (ask := bound_method(self.model, "predict_proba")) is not None:
             return self._by_columns(ask(rows), len(X))
         return ClassLabels(self._indices(np.asarray(self.model.predict(rows)), len(X)), np.arange(self.classes))
 

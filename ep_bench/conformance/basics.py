@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ep_bench.adapters.best_prediction import PREDICTION_METHODS, can_predict
 from ep_bench.conformance.checks import Finding
@@ -77,7 +76,7 @@ def finite(subject: MethodUnderTest) -> Iterator[Finding]:
     if hasattr(answer.distribution, "logpdf") and not bad_numbers:
         with np.errstate(all="ignore"):
             densities = np.asarray(answer.distribution.logpdf(test.y), float)
-        if bad := _count(~np.isfinite(densities)):
+        if bad := np.count_nonzero(~np.isfinite(densities)):
             yield Finding(
                 f"the log density of {bad} of 30 targets is not finite",
                 "a finite number per target",
@@ -88,7 +87,7 @@ def finite(subject: MethodUnderTest) -> Iterator[Finding]:
 def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Finding]:
     """Yield wrong means and standard deviations; an infinite standard deviation is allowed, as for a Student-t."""
     n = len(answer.mean)
-    if bad := _count(~np.isfinite(answer.mean)):
+    if bad := np.count_nonzero(~np.isfinite(answer.mean)):
         yield Finding(
             f"{bad} of {n} predicted means are not finite",
             "a finite number per data point",
@@ -96,13 +95,13 @@ def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Findin
         )
     if answer.std is None:
         return
-    if bad := _count(np.isnan(answer.std) | (answer.std < 0.0)):
+    if bad := np.count_nonzero(np.isnan(answer.std) | (answer.std < 0.0)):
         yield Finding(
             f"{bad} of {n} standard deviations are nan or negative",
             "a positive number per data point",
             "look for the square root of a negative variance, or a division by 0",
         )
-    elif bad := _count(answer.std == 0.0):
+    elif bad := np.count_nonzero(answer.std == 0.0):
         yield Finding(
             f"{bad} of {n} standard deviations are 0; log densities may then be infinite, and the cell fails",
             "a positive number per data point",
@@ -161,7 +160,3 @@ def spread(one: Array | None, other: Array | None) -> float:
     with np.errstate(invalid="ignore"):
         size = np.where(alike, 0.0, np.abs(one - other))
     return float(np.nan_to_num(size, nan=np.inf).max())
-
-
-def _count(mask: NDArray[np.bool_]) -> int:
-    return int(np.count_nonzero(mask))

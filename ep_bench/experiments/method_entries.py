@@ -21,6 +21,11 @@ SCORES = ("rmse", "ll")  # those of ``score_prediction``
 NOISE = "noise_variance"  # option of some methods: known variance of the noise, for a standardised target
 
 
+def short(value: float) -> float:
+    """Return a number with four significant digits, as in a summary."""
+    return float(f"{value:.4g}")
+
+
 def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
     """Raise ValueError if ``name`` is not allowed; the message suggests the nearest allowed name."""
     if name not in set(allowed):

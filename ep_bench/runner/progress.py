@@ -66,20 +66,13 @@ class Progress:
             self._announced = True
             self._print(f"{self._counts()}, {self._left()}: {self._names()}")
 
-    def finished(self, record: Record) -> None:
-        """Count a finished cell and show it."""
-        self._count(record, "")
-
-    def elsewhere(self, record: Record) -> None:
-        """Count a cell that another run of the same folder has finished."""
-        self._count(record, " (another run)")
-
     def message(self, line: str) -> None:
         """Print a message, unless quiet."""
         if not self._quiet:
             self._print(line)
 
-    def _count(self, record: Record, by: str) -> None:
+    def finished(self, record: Record, by: str = "") -> None:
+        """Count a finished cell and show it; ``by`` names another run of the same folder that has finished it."""
         self._done += 1
         row = record.row
         failed = row["status"] != "ok"

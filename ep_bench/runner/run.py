@@ -205,7 +205,7 @@ class LockedCells:
         record = store.record_since(self._folder, key, self._stamps.get(key))
         if record is not None:
             self._finished.add(record)
-            self._progress.elsewhere(record)
+            self._progress.finished(record, " (another run)")
         return record is not None
 
 

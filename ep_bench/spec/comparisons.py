@@ -62,16 +62,8 @@ class Comparisons:
             kept.append(group)
         return kept
 
-    def accept(self, raw: Sequence[Any]) -> list[Accept]:
-        """Return the accepted differences from published numbers."""
-        return self._exceptions(Accept, "accept", raw)
-
-    def left_out(self, raw: Sequence[Any]) -> list[LeftOut]:
-        """Return the combinations of a method and a data set that are not computed; an item may name several sets."""
-        return self._exceptions(LeftOut, "left_out", raw)
-
-    def _exceptions(self, model: type[_E], key: str, raw: Sequence[Any]) -> list[_E]:
-        """Return the entries of a list, which differ in more than their reason."""
+    def exceptions(self, model: type[_E], key: str, raw: Sequence[Any]) -> list[_E]:
+        """Return the entries of a list, which differ in more than their reason; an item may name several data sets."""
         kept: dict[tuple[str | None, ...], _E] = {}
         for i, single in ((i, single) for i, item in enumerate(raw) for single in _by_dataset(item)):
             place: Place = (key, i)

@@ -14,9 +14,11 @@ from ep_bench.spec.comparisons import Comparisons, labels_of_experiment, labels_
 from ep_bench.spec.include import StudyUnion, included_studies
 from ep_bench.spec.models import (
     SPLITS,
+    Accept,
     CardEntry,
     Compare,
     FileEntry,
+    LeftOut,
     Limits,
     MethodEntry,
     Recalibrate,
@@ -98,7 +100,8 @@ class _Reader:
         self._overrides(file.overrides, datasets, methods)
         names = labels_of_experiment(raw) if "experiment" in raw else labels_of_study(datasets, methods)
         comparisons = Comparisons(self.problems, *names)
-        accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
+        accept = comparisons.exceptions(Accept, "accept", file.accept)
+        left_out = comparisons.exceptions(LeftOut, "left_out", file.left_out)
         comparisons.check_labels(compare)
         ranks = comparisons.ranks(file.ranks, catalogue.known("sources"))
         overrides = file.overrides

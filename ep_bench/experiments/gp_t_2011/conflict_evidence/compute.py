@@ -22,7 +22,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.gp_t_2011 import EXAMPLES
 from ep_bench.experiments.gp_t_2011.conflict_examples import Example, ExampleHyperparameters, covariances, example
-from ep_bench.experiments.method_entries import Options
+from ep_bench.experiments.method_entries import Options, short
 from ep_bench.methods.gp_t import annealing, ep, sweeps
 from ep_bench.methods.gp_t.sites import SiteModel, empty
 from ep_bench.types import Array
@@ -86,7 +86,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
             mode = _mode(data, noise, eta, seed)
             arrays |= {f"evidence_{number}_{i}": evidence, f"swept_{number}_{i}": swept, f"mode_{number}_{i}": mode}
             row = _row(evidence, swept, annealed[:, :, 0], mode)
-            summary.append({"example": number, "eta": eta, **row, "largest_error": _short(annealed[:, :, 1].max())})
+            summary.append({"example": number, "eta": eta, **row, "largest_error": short(annealed[:, :, 1].max())})
     return arrays, summary
 
 
@@ -131,15 +131,11 @@ def _row(evidence: Array, swept: Array, annealed: Array, mode: Array) -> dict[st
     known = np.isfinite(evidence)
     errors = (evidence - annealed)[known]
     return {
-        "mean_absolute_error": _short(np.abs(errors).mean()) if known.any() else "",
-        "mean_error": _short(errors.mean()) if known.any() else "",
+        "mean_absolute_error": short(np.abs(errors).mean()) if known.any() else "",
+        "mean_error": short(errors.mean()) if known.any() else "",
         "points": evidence.size,
         "without_solution": int((~known).sum()),
         "sweeps_not_converged": int(swept.size - swept.sum()),
-        "lengthscale": _short(mode[0]),
-        "magnitude": _short(mode[1]),
+        "lengthscale": short(mode[0]),
+        "magnitude": short(mode[1]),
     }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

@@ -23,7 +23,7 @@ from ep_bench.covariances.hyperparameters import LIMITS
 from ep_bench.estimator import Estimator, standardisation, warm_up
 from ep_bench.experiments.dataset_entries import SetName
 from ep_bench.experiments.gp_t_2011.posterior_means import ChainOptions, posterior_means
-from ep_bench.experiments.method_entries import KnownNoiseMethod, Options
+from ep_bench.experiments.method_entries import KnownNoiseMethod, Options, short
 from ep_bench.types import Rows, SplitScheme
 
 Triple = tuple[PositiveFloat, PositiveFloat, PositiveFloat]
@@ -90,8 +90,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         means = found[:, solved].mean(axis=1) if len(solved) else np.full(len(found), np.nan)
         summary += [
             {
-                "dataset": part.name, "method": entry.name, "rows": len(rows.y), "seconds": _short(mean),
-                "relative": _short(mean / means[0]), "configurations": len(solved),
+                "dataset": part.name, "method": entry.name, "rows": len(rows.y), "seconds": short(mean),
+                "relative": short(mean / means[0]), "configurations": len(solved),
                 "without_solution": int(np.isnan(times).sum()), "r_hat": round(r_hat, 4),
             }
             for entry, times, mean in zip(config.methods, found, means.tolist(), strict=True)
@@ -139,7 +139,3 @@ def _timed(entry: KnownNoiseMethod, rows: Rows, fixed: dict[str, Any], seed: int
     except FloatingPointError:
         return float("nan")
     return time.perf_counter() - started
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

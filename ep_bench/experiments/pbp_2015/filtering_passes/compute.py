@@ -21,7 +21,7 @@ from scipy.special import gammaln, logsumexp
 from ep_bench import data
 from ep_bench.estimator import standardisation
 from ep_bench.experiments.dataset_entries import RegressionSets
-from ep_bench.experiments.method_entries import Options
+from ep_bench.experiments.method_entries import Options, short
 from ep_bench.methods.pbp import RATE, SHAPE, initial_means
 from ep_bench.methods.pbp.filtering import filter_rows, predict_rows, refine_prior
 from ep_bench.methods.pbp.layout import PBPNetwork, network, scratch
@@ -62,7 +62,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     ])  # fmt: skip
     summary = [
         {"dataset": name, "method": method, "passes": count}
-        | dict(zip(("rmse", "ll", "function_std", "log_z_error"), map(_short, found[d, m, p].tolist()), strict=True))
+        | dict(zip(("rmse", "ll", "function_std", "log_z_error"), map(short, found[d, m, p].tolist()), strict=True))
         for d, name in enumerate(config.datasets)
         for m, method in enumerate(VARIANTS)
         for p, count in enumerate(passes)
@@ -139,7 +139,3 @@ def gaussian_error(y: Array, mean: Array, variance: Array, a: float, b: float) -
 
 def _log_normal(y: Array, mean: Array, variance: Array) -> Array:
     return -0.5 * (np.log(2.0 * np.pi * variance) + (y - mean) ** 2 / variance)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
