@@ -248,8 +248,7 @@ def _quiet_optuna() -> Iterator[None]:
     """Suppress messages and warnings of Optuna, one thread at a time, because the settings are those of all threads."""
     import optuna
 
-    with _settings, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _settings, warnings.catch_warnings(action="ignore"):
         before = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:

@@ -55,8 +55,7 @@ def test_a_samplers_predictions_are_judged_at_any_rows() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     model = Estimator("hmc", hidden=[3], chains=2, samples=50, warmup=20, steps=5, stored=60, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(X, np.sin(X[:, 0]))
     by_chain = model.predict_dist(X[:7]).means.reshape(2, 30, 7)
     found = model.diagnose(X[:7], "seven")
@@ -83,8 +82,7 @@ def test_other_methods_have_neither() -> None:
 
 
 def test_compiling_warns_of_nothing_that_a_fit_would_be_blamed_for() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert warm_up("hmc", {"hidden": [3], "activation": "tanh"}) > 0.0  # four draws: they have not mixed
 
 
@@ -108,8 +106,7 @@ class TestOffers:
     @pytest.mark.parametrize("method", ["bb_alpha", "dropout", "laplace", "vi"])
     def test_a_network_shows_its_noise(self, method: str) -> None:
         short = {"updates": 1, "starts": 0} if method == "laplace" else {"epochs": 2}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it has not converged
+        with warnings.catch_warnings(action="ignore"):  # it has not converged
             model = Estimator(method, hidden=[3], random_state=0, **short).fit(self.X, self.y)
         assert model.hyperparameters_["noise_variance"] == model.state_.noise_variance > 0.0
 

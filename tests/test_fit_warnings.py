@@ -20,14 +20,12 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_filters_of_the_caller_hold() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         with pytest.raises(ConvergenceWarning, match=r"^three sweeps$"):
             Estimator("restless").fit(X, y)
         with pytest.raises(RuntimeWarning, match=r"^overflow$"):
             Estimator("restless", unfinished=[], other="overflow").fit(X, y)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True, action="ignore") as caught:
         Estimator("restless", other="overflow").fit(X, y)
     assert not caught
 
@@ -58,8 +56,7 @@ def test_a_fit_that_is_no_better_than_a_constant_says_so() -> None:
     inputs = np.random.default_rng(0).standard_normal((300, 3))
     with pytest.warns(UserWarning, match=r"no better than a constant .* is -1\.\d+, that of a constant -1\.\d+$"):
         Estimator("restless", unfinished=[]).fit(inputs, inputs[:, 0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with warnings.catch_warnings(action="error", category=UserWarning):
         Estimator("bp", epochs=50, random_state=0).fit(inputs, inputs[:, 0])
         Estimator("restless", unfinished=[]).fit(inputs, np.ones(300))
 

@@ -52,8 +52,10 @@ def _by_element(transform: Callable[[Array], Any]) -> Function:
     """Return a transform of columns as a function of arrays of any shape."""
 
     def function(values: Array) -> Array:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of values that the transform does not reach, which become NaN
+        with (
+            np.errstate(all="ignore"),
+            warnings.catch_warnings(action="ignore"),
+        ):  # of values that the transform does not reach, which become NaN
             return np.asarray(transform(values.reshape(-1, 1)), dtype=np.float64).reshape(values.shape)
 
     return function

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import textwrap
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -224,11 +223,3 @@ def _place(error: Exception, source: str) -> str:
     """Return the innermost line of the method's file in the traceback, for messages; empty if there is none."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
     return f" ({Path(source).name}, line {own[-1].lineno})" if own else ""
-
-
-@contextmanager
-def silently() -> Iterator[None]:
-    """Suppress warnings; the checks report what is relevant."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield

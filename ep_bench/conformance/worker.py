@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ep_bench import adapters
 from ep_bench.conformance import (
@@ -19,7 +22,7 @@ from ep_bench.conformance import (
     side_effects,
 )
 from ep_bench.conformance.checks import DEMANDS, CheckOutcome, Finding, Skip
-from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest, silently
+from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest
 from ep_bench.errors import UserError
 from ep_bench.types import Task
 
@@ -41,7 +44,7 @@ class ServedChecks:
     def prepare(self) -> Task | UserError:
         """Import and construct the target; return the task of the checks, or the error if this fails."""
         try:
-            with silently():
+            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 self._subject.prepare()
         except UserError as error:
             return error
@@ -55,7 +58,7 @@ class ServedChecks:
 def perform(subject: MethodUnderTest, name: str) -> CheckOutcome:
     """Run a check and return its outcome; an exception of the method is a fault."""
     try:
-        with silently():
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return CheckOutcome.of(name, tuple(function_of(name)(subject)))
     except Skip as why:
         return CheckOutcome.skipped(name, str(why))

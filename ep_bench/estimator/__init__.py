@@ -204,8 +204,7 @@ def warm_up(name: str, options: Mapping[str, Any], task: Task | None = None) -> 
     started = time.perf_counter()
     X, y = np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0)
     # The method may reject these data or warn; the kernels that it called are compiled nevertheless.
-    with contextlib.suppress(ArithmeticError, ValueError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.suppress(ArithmeticError, ValueError), warnings.catch_warnings(action="ignore"):
         model = model_class(name, task or methods.get(name).tasks[0])
         model(**{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
     _warm.add(key)

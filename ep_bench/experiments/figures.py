@@ -86,16 +86,9 @@ def _summary_table(rows: Sequence[SummaryRow], experiment: Experiment | None) ->
 
 
 def _entry(text: str) -> str | Item:
-    """Return a number with its value to sort by, and any other text as it is."""
+    """Return a number with its value to sort by, with 5 digits unless it is an integer, and any other text as it is."""
     try:
-        return item(readable(_shortened(text)), float(text))
+        value = float(text)
     except ValueError:
         return text
-
-
-def _shortened(text: str) -> str:
-    """Return a number that is not an integer with 5 significant digits, and any other text as it is."""
-    try:
-        return f"{float(text):.5g}" if re.search(r"[.e]", text) else text
-    except ValueError:
-        return text
+    return item(readable(f"{value:.5g}" if re.search(r"[.e]", text) else text), value)

@@ -170,8 +170,7 @@ def _answer_calls(connection: Connection, kind: Callable[..., Any]) -> None:
 @contextlib.contextmanager
 def convergence_warnings(texts: list[str]) -> Iterator[None]:
     """Add to ``texts`` what warnings of a class such as scikit-learn's ConvergenceWarning state; print no warning."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("default")
+    with warnings.catch_warnings(record=True, action="default") as warned:
         try:
             yield
         finally:

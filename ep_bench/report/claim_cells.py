@@ -20,8 +20,6 @@ from ep_bench.report.point_differences import PointCells
 from ep_bench.report.significance import PairedTest
 from ep_bench.types import Array
 
-HIGHER_IS_BETTER = {"ll"}
-
 Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
 
 
@@ -121,7 +119,7 @@ class ClaimCells:
         if pair.empty:
             return Duel(math.nan, 0, planned)
         gaps = (pair.iloc[:, 0] - pair.iloc[:, 1]).to_numpy(dtype=float)
-        gaps = (gaps if metric in HIGHER_IS_BETTER else -gaps) + behind
+        gaps = (gaps if metric == "ll" else -gaps) + behind
         missing = planned - len(gaps)
         significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < significance.ALPHA
         settled = not self.unconverged((first, second), (dataset,))

@@ -40,18 +40,12 @@ def _check(merged: MergedStudies, study: store.StudyResults, tag: str, against: 
     if study.lock.get("experiment"):
         cells, about = as_cells(study)
         return published.check(pd.DataFrame(cells, columns=CELL_COLUMNS), about, against)
-    methods, datasets = _labels(merged, study, tag)
+    methods = {label: merged.names.get((tag, label), label) for label in study.lock.get("methods") or ()}
+    datasets = {label: merged.dataset_names.get((tag, label), label) for label in study.lock.get("datasets") or ()}
     lock = _relabelled(study.lock, methods, datasets)
     rows = merged.rows
     mine = rows["method"].isin(set(methods.values())) & rows["dataset"].isin(set(datasets.values()))
     return published.check(rows[mine], lock, against)
-
-
-def _labels(merged: MergedStudies, study: store.StudyResults, tag: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the labels in the report of a study's methods and data sets, by its own labels."""
-    methods = {label: merged.names.get((tag, label), label) for label in study.lock.get("methods") or ()}
-    datasets = {label: merged.dataset_names.get((tag, label), label) for label in study.lock.get("datasets") or ()}
-    return methods, datasets
 
 
 def _relabelled(lock: dict[str, Any], methods: dict[str, str], datasets: dict[str, str]) -> dict[str, Any]:

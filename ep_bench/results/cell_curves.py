@@ -61,8 +61,7 @@ def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
     table[~np.isfinite(table)] = math.nan
     indices = np.unique([0, length - 1]) if np.ptp(table) == 0.0 else thinned(length)
     table = table[:, indices]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch without a finite value gives nan
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # an epoch without a finite value gives nan
         kept = {"median": np.nanmedian(table, axis=0)}
         if len(curves) > 1:
             kept |= {"min": np.nanmin(table, axis=0), "max": np.nanmax(table, axis=0)}

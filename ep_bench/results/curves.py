@@ -75,7 +75,8 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = find(entries, cells)
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
-        new = None if _is_up_to_date(local, old) else read_cells(folder, local)
+        is_complete = local.keys() <= set(old["splits"] if old else ())  # the known entry has all files of this machine
+        new = None if is_complete else read_cells(folder, local)
         if (entry := _larger(old, new)) is not None:
             found.traces.append({**entry, "method": method, "dataset": dataset})
         for kind in _OF_CELL:
@@ -182,9 +183,7 @@ def _listed(kind: str, entries: Iterable[Entry]) -> str:
     return f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]"
 
 
-def _is_up_to_date(local: Cells, known: Entry | None) -> bool:
-    """Return whether a known entry already includes all cell files of this machine."""
-    return not local if known is None else local.keys() <= set(known["splits"])
+
 
 
 def _larger(old: Entry | None, new: Entry | None) -> Entry | None:

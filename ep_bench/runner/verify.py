@@ -220,7 +220,7 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.add([Difference(*stored.place, "status", "ok", failure, 0.0)])
     elif all(now.get(column) == stored.row[column] for column in COMPARED if column in stored.row):
         outcome.identical += 1
-    elif _is_same_arithmetic(stored) or _is_exact(stored):
+    elif _is_same_arithmetic(stored) or (_equality(stored) == "exact" and _layers(stored.cell["factors"]) < LAYERS):
         outcome.add(_rounding_differences(stored, now))
     elif any(str(row.get("reason")).startswith(UNCONVERGED) for row in (stored.row, now)):
         outcome.impossible.append("the fit has not converged, so that it depends on the rounding of another processor")
@@ -251,11 +251,6 @@ def _layers(factors: Mapping[str, Any]) -> int:
 def _has_option(stored: StoredCell, options: Sequence[tuple[str, str, Any]]) -> bool:
     method, chosen = stored.cell["factors"]["method"], stored.cell["factors"].get("options", {})
     return any(method == use and chosen.get(name) == value for use, name, value in options)
-
-
-def _is_exact(stored: StoredCell) -> bool:
-    factors = stored.cell["factors"]
-    return _equality(stored) == "exact" and _layers(factors) < LAYERS
 
 
 def _is_stable(stored: StoredCell) -> bool:

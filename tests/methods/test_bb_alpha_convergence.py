@@ -42,8 +42,7 @@ def test_convergence_is_not_stated_otherwise(options):
     """The energy is not judged, so a fit whose noise variance has settled is not called converged."""
     rng = np.random.default_rng(3)
     noisy = Rows(rng.normal(size=(100, 2)), rng.normal(size=100))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
+    with warnings.catch_warnings(action="error", category=ConvergenceWarning):
         state, _ = bb_alpha.fit(noisy, bb_alpha.Config(**SMALL | options), np.random.default_rng(0))
     assert state.converged is None
 

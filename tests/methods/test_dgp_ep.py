@@ -145,8 +145,7 @@ class TestFit:
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("learning_rate", "gain"), [(0.02, True), (1e-6, False)])
 def test_a_classifier_without_gain_over_the_class_frequencies_warns(classes, learning_rate, gain):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as found:
         state, _ = fitted(rows_of(60, classes=classes), hidden=[], steps=300, learning_rate=learning_rate)
     assert any("class frequencies" in str(each.message) for each in found) is not gain
     assert gain or state.converged is False

@@ -197,8 +197,7 @@ class TestEpochs:
     @pytest.mark.parametrize(("limit", "warned"), [(60, True), (1000, False)])
     def test_warning_if_the_limit_ends_the_comparison(self, limit, warned):
         train, config = rows(60, 2, 8), ensemble.Config(hidden=(8,), members=2, max_epochs=limit, learning_rate=0.05)
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as found:
             state, _ = ensemble.fit(train, config, np.random.default_rng(1))
         assert state.n_iterations == 47
         assert [f"none beyond max_epochs: {limit}" in str(one.message) for one in found] == [True] * warned

@@ -39,8 +39,7 @@ def fit(data=None, seed=0, **options):
 
 @cache
 def converged(**options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a fit that does not converge warns
+    with warnings.catch_warnings(action="error"):  # a fit that does not converge warns
         state, trace = fit(**options)
     assert state.converged
     return state, trace
@@ -274,8 +273,7 @@ class TestRestarts:
     def test_the_highest_evidence_is_kept(self):
         """The restarts are the fits that the same generator gives one after the other."""
         options = {"sweeps": 60, "updates": "parallel"}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             rng, config = np.random.default_rng(3), Config(hidden=(2,), **options)
             single = [METHOD.fit(rows(), config, rng) for _ in range(3)]
             state, trace = fit(seed=3, restarts=3, **options)

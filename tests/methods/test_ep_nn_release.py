@@ -19,8 +19,7 @@ def fit(**options: Any) -> Any:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2.0, 2.0, (60, 2))
     y = np.tanh(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return Estimator("ep_nn", hidden=[3], sweeps=SWEEPS, random_state=0, **options).fit(X, y)
 
 

@@ -43,8 +43,7 @@ def problem_of(rows, seed=2, **options):
 
 
 def fitted(rows, seed=0, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
+    with warnings.catch_warnings(action="error", category=ConvergenceWarning):
         return gp.fit(rows, gp.Config(**options), np.random.default_rng(seed))[0]
 
 

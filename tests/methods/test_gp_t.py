@@ -332,8 +332,7 @@ class TestPredictions:
         options = {"inference": inference, "optimize": False, "scale": 0.2, "samples": 4, "warmup": 0, "stored": 4}
         X = conflicting().X[:3]
         for nu in (2.05, 2.5, 6.0, 300.0):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 model = Estimator("gp_t", nu=nu, **options, random_state=0).fit(conflicting().X, conflicting().y)
             expected = model.latent(X)[1] + (0.2 * model.y_scaling_.scale[0]) ** 2 * nu / (nu - 2.0)
             np.testing.assert_allclose(model.predict(X, return_std=True)[1] ** 2, expected, rtol=1e-4)
@@ -362,8 +361,7 @@ class TestPredictions:
     @pytest.mark.parametrize("inference", ["laplace", "mcmc"])
     def test_inputs_block_by_block(self, inference, monkeypatch):
         options = {"inference": inference, "optimize": False, "samples": 3, "warmup": 0, "stored": 3}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             state = gp_t.fit(conflicting(), gp_t.Config(**options), np.random.default_rng(0))[0]
         X = np.linspace(-4.0, 4.0, 13)[:, None]
         expected = gp_t.latent(state, X)

@@ -28,8 +28,7 @@ def rows(n=25, d=2, seed=0):
 
 
 def fitted(train=None, seed=0, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # only the warning about convergence is allowed
+    with warnings.catch_warnings(action="error"):  # only the warning about convergence is allowed
         warnings.simplefilter("ignore", ConvergenceWarning)
         return hmc.fit(train or rows(), hmc.Config(**{**SHORT, **options}), np.random.default_rng(seed))
 
@@ -182,8 +181,7 @@ class TestWarnings:
             hmc.fit(rows(), hmc.Config(**{**SHORT, "samples": 3}), np.random.default_rng(0))
 
     def test_a_converged_run_does_not_warn(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             state, _ = hmc.fit(
                 rows(), hmc.Config(**{**SHORT, "hidden": (), "samples": 500, "warmup": 100}), np.random.default_rng(0)
             )

@@ -234,8 +234,7 @@ class TestNetworks:
         Tanh units have no kinks at which the mode, and with it the evidence, changes from one search to the next.
         """
         rows = wave()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
+        with warnings.catch_warnings(action="error", category=ConvergenceWarning):
             state, _ = fitted(rows, hidden=(4,), activation="tanh", updates=300, steps=1000)
         problem, h = mode_search.ModeProblem(rows.X, rows.y, state.layers, state.kind), 1e-3
         at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])

@@ -91,8 +91,7 @@ class TestFailure:
         """The updates of the linear model end at a change of 1e-9, but much larger changes are already negligible."""
         rng, rows = np.random.default_rng(4), wave()
         rows = Rows(np.column_stack([rows.X, rng.normal(size=60)]), rows.y)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
+        with warnings.catch_warnings(action="error", category=ConvergenceWarning):
             short, long = (fitted(rows, hidden=(), updates=updates)[1] for updates in (6, 60))
         assert len(short["objective"]) == 7 < len(long["objective"])
         with pytest.warns(ConvergenceWarning, match="raise updates"):
@@ -108,8 +107,7 @@ class TestFailure:
             return found
 
         monkeypatch.setattr(optimize, "minimize", without_a_lower_point)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
+        with warnings.catch_warnings(action="error", category=ConvergenceWarning):
             fitted(wave(), hidden=(4,), updates=60, steps=1000)
 
     def test_a_precision_at_its_limit_warns(self):

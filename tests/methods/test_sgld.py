@@ -83,8 +83,7 @@ def test_softplus_over_the_whole_range(kappa):
 
 
 def quiet(train, config, seed=0):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return sgld.fit(train, config, np.random.default_rng(seed))
 
 

@@ -49,8 +49,7 @@ def state_of(problem, point):
 
 
 def fitted(rows, seed=0, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return sgp.fit(rows, sgp.Config(**options), np.random.default_rng(seed))[0]
 
 
@@ -366,8 +365,7 @@ class TestRepeatedInputs:
         """The last value of a search is the objective of the state; the estimates of one minibatch are close to it."""
         kept, _, _ = self.problems("vfe")
         config = sgp.Config(approximation="vfe", duplicates="merge", inducing=4, minibatch=minibatch, epochs=300)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             state, trace = sgp.fit(Rows(kept.X, kept.y), config, np.random.default_rng(0))
         assert trace["objective"][-1] * 19 == pytest.approx(-log_posterior(state), rel=1e-3 if minibatch else 1e-8)
 

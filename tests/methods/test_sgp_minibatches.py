@@ -133,8 +133,7 @@ class TestSteps:
     def test_evidence_is_close_to_that_of_the_full_search(self, approximation, monkeypatch):
         rows = wave(n=600)
         options = {"approximation": approximation, "inducing": 12, "starts": 1, "noise_variance": 0.2}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             whole = sgp.fit(rows, sgp.Config(**options), np.random.default_rng(0))[0]
             config = sgp.Config(**options, minibatch=True, batch_size=100, epochs=300)
             monkeypatch.setattr(sgp, "FIRST_STEPS", 1)
@@ -163,8 +162,7 @@ class TestFits:
     def test_the_evidence_is_that_of_all_data_points(self):
         rows = wave(n=300)
         config = sgp.Config(minibatch=True, batch_size=70, epochs=8, inducing=9)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             state, _ = sgp.fit(rows, config, np.random.default_rng(0))
         problem = sgp.problem_of(rows, config)
         value, _ = evidence(problem, np.append(state.theta, state.inducing_inputs))
@@ -196,8 +194,7 @@ class TestFits:
         monkeypatch.setattr(sgp, "FIRST_ROWS", 500)
         rows, kept = wave(n=40_000), 40_000 * 50 * 8
         config = sgp.Config(epochs=1, starts=1, steps=2)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             sgp.fit(wave(n=300), sgp.Config(epochs=1, starts=1, steps=1, minibatch=True), np.random.default_rng(0))
             tracemalloc.start()
             sgp.latent(sgp.fit(rows, config, np.random.default_rng(0))[0], rows.X)

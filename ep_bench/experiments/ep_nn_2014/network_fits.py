@@ -51,8 +51,7 @@ def fitted(entry: ExperimentMethod, X: Array, y: Array, *, standardize: bool, se
     started = time.perf_counter()
     model = Estimator(entry.use, **options, random_state=seed)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model.fit(X, y)
     except FloatingPointError as error:
         return NetworkFit(None, time.perf_counter() - started, str(error))

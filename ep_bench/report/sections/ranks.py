@@ -91,13 +91,8 @@ def joined(diagram: Diagram) -> pd.DataFrame:
     table = np.eye(len(names))
     for first, last in significance.cliques(p.loc[names, names].to_numpy(dtype=float)):
         table[first : last + 1, first : last + 1] = 1.0
-    labels = [marked(diagram.ranking, name) for name in names]
+    labels = [name + diagram.ranking.marks.get(name, "") for name in names]
     return pd.DataFrame(table, index=labels, columns=labels)
-
-
-def marked(ranking: Ranking, name: str) -> str:
-    """Return the name of a method with its mark of convergence."""
-    return name + ranking.marks.get(name, "")
 
 
 def _draw(figure: Figure, diagram: Diagram, styles: Mapping[str, MethodStyle]) -> tuple[Axes, float]:

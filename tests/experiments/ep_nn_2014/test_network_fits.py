@@ -70,8 +70,7 @@ def test_a_fit_has_the_requested_units_and_reports_convergence() -> None:
         mean, std = fit.latent(x)
         np.testing.assert_allclose(mean, y, atol=0.05)
         np.testing.assert_allclose(std, np.sqrt(fit.model.latent(x)[1]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
+    with warnings.catch_warnings(action="error", category=ConvergenceWarning):
         fit = network_fits.fitted(
             ExperimentMethod(use="gp", steps=1, starts=1), x, np.sin(9.0 * y), standardize=True, seed=0
         )

@@ -153,8 +153,7 @@ def test_a_reference_that_samples_has_diagnostics(tmp_path: Path) -> None:
     with np.load(folder / "arrays.npz") as arrays:
         found = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
     toy, grid = data.load_dataset("cubic"), np.linspace(-6, 6, 9)[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model = Estimator("hmc", **options, random_state=0).fit(toy.X, toy.y)
     whole = model.predict_dist(grid)
     one, two = (Predictive(np.full(20, 0.05), whole.means[p], whole.variances[p]) for p in np.arange(40).reshape(2, 20))

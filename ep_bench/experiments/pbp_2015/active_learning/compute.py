@@ -223,8 +223,9 @@ def _evaluations(
     for place, seed in enumerate(seeds):
         model = learner.build(seed)
         next(fits)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # with 20 points hardly any method meets its criterion of convergence
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # with 20 points hardly any method meets its criterion of convergence
             model.fit(X[train], y[train])
         yield score_prediction(model.predict_dist(X[division.test]), y[division.test])
         if place + 1 < len(seeds):
