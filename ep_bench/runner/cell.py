@@ -241,9 +241,13 @@ def tuned_options(record: Record, job: Job, dataset: Dataset, split: Split, meth
 
 
 def _known_trials(job: Job) -> list[Mapping[str, Any]]:
-    """Return the trials of the finished cell with the same search and as many or more; none on another machine."""
+    """Return the trials of the finished cell with the same search and as many or more; none on another machine.
+
+    None either if all of them failed: a package may have been missing, which is there when failed cells are run again.
+    """
     record = None if job.longer_search is None else read_record(Path(job.longer_search))
-    return [] if record is None else record.notes.get("tune", {}).get("trials", [])
+    search = {} if record is None else record.notes.get("tune", {})
+    return [] if search.get("best") is None else search["trials"]
 
 
 class _ValidationScorer:

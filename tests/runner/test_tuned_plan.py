@@ -220,6 +220,9 @@ def test_a_shorter_search_takes_its_trials_from_the_longer_one(folder: Path) -> 
     assert short.notes["tune"]["trials"] == long.notes["tune"]["trials"][:2]
     assert short.row["rmse"] == alone.row["rmse"]
     assert short.row["tune_seconds"] > 0.5  # the trials of the longer search, which sleep
+    failed = {"best": None, "trials": [trial | {"score": None} for trial in long.notes["tune"]["trials"]]}
+    store.write_record(plan.folder, dataclasses.replace(long, notes=long.notes | {"tune": failed}))
+    assert run_cell(jobs["slow, 2 trials"]).row["rmse"] == alone.row["rmse"]
 
 
 RECALIBRATED = BUDGETS.replace(
