@@ -104,7 +104,10 @@ class ExperimentPlan(BasePlan):
 
 
 def plan_of_experiment(study: Study, folder: Path) -> ExperimentPlan:
-    """Return the plan of a study that is an experiment; its results are in ``folder``."""
+    """Return the plan of a study that is an experiment; its results are in ``folder``.
+
+    Raises UserError if two parts are the same.
+    """
     setup = ExperimentSetup(str(study.experiment), study.options, study.seed)
     with relative_to(study.path.parent):
         is_computed = setup.is_computed(folder)
@@ -121,6 +124,9 @@ def plan_of_experiment(study: Study, folder: Path) -> ExperimentPlan:
             cell, study.name, setup.name, study.options, setup.seed, str(study.path.parent.resolve()),
             limits.seconds, limits.memory_gb, limits.cpu_seconds, seconds[place],
         )  # fmt: skip
+    if len(jobs) < len(parts):
+        problem = "options: a part is named twice; remove repeated values, such as a split"
+        raise UserError(problem, where=str(study.path))
     for record in store.each_record(folder, finished.damaged):
         if record.key in jobs:  # the others are of other options or versions
             finished.add(record)

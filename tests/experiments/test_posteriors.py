@@ -216,6 +216,11 @@ def test_two_entries_of_one_name_are_refused(experiment: str) -> None:
     assert "two methods are called 'vi, relu'" in str(problem.error())
 
 
+def test_a_split_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a part is named twice; remove repeated values, such as a split"):
+        run_experiment("fidelity", {"datasets": ["step"], "splits": [0, 0]}, 0, tmp_path / "twice")
+
+
 def test_the_summary_has_every_method_and_the_floor(results: Path) -> None:
     section = figures.section(store.read_study(results / "fidelity"))
     assert len(section.pictures) == 1
