@@ -64,6 +64,13 @@ def test_tables_of_the_league_need_its_results_only(generator: ModuleType, tmp_p
     folder = make_study(tmp_path / "league", list(entries), ("boston", "yacht"), 3, change=renamed, lock=lock)
     assert league.ranks("ll", folder)[2].startswith("| PBP | 1.0 ")
     assert len(league.ranks("crps", folder)) == 2 + 3
+    assert [line.split(" | ")[0] for line in league.large(folder)] == [
+        "| Method",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| PBP",
+        "| BP",
+        "| CatBoost",
+    ]
     assert league.orders(folder)[2].startswith("| PBP above BP | log-likelihood | ")
     first, second = league.within(folder)[2:4]
     assert first == "| 1 s | log-likelihood | PBP | BP | – | – |"
